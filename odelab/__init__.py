@@ -44,7 +44,7 @@ stiff otherwise, sharper tolerances                      RODAS5P    the same, of
 with algebraic equations (a DAE of index 1)              RODAS5P    `Problem(..., mass=M)`; RODAS4, too
 stiff, and a fully implicit method is wanted             RADAU      implicit, by SciPy
 stiff, large, moderate accuracy                          BDF        implicit, by SciPy
-stiff at times only, or nobody knows                     AUTO       switches by itself: where `solve` is given none
+stiff at times only, or nobody knows                     AUTO       switches by itself: where no method is named
 a fixed step, for study                                  EULER, HEUN, MIDPOINT, RK4
 
 Where stability and not accuracy chose the steps of a run, `print(sol)` says so and names what would do better.

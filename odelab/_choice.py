@@ -61,6 +61,11 @@ def is_known(controller: Controller) -> bool:
 
 def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str | None:
     """Why a problem is not made as a graph without loops, as lanes are; None where its right-hand side decides."""
+    if method.switches:
+        if method.index is not None:
+            return "lanes change between two methods by odelab's own rule, and not by an `index`"
+        reasons = (obstacle_to_lanes(problem, one, controller.suited_to(one)) for one in method.members)
+        return next((reason for reason in reasons if reason is not None), None)
     reason = obstacle_to_graph(problem, method, controller)
     if reason is None and controller.ends is not None:
         reason = "runs in lanes have no listed steps"

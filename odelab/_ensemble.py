@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Never
 import numpy as np
 
 from odelab._choice import obstacle_to_lanes
-from odelab._solve import check_arguments, check_projection, check_way, checked_times, solve
+from odelab._solve import EXACT_WITH_TWO, check_arguments, check_projection, check_way, checked_times, solve
 from odelab._unknown_arguments import refuse_unknown
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.lanes.batches import batches
@@ -17,6 +17,7 @@ from odelab.engines.lanes.result import Ensemble, named_arrays
 from odelab.engines.not_compilable import ASKED, NotCompilable
 from odelab.graph.nodes import Untraceable
 from odelab.methods.interface import StepMethod
+from odelab.methods.switching import AUTO
 from odelab.problem import Problem
 from odelab.right_hand_side import name_of
 from odelab.runs.events import checked_events
@@ -30,7 +31,7 @@ from odelab.sensitivities.system import System
 
 def ensemble(
     problem: Problem,
-    method: StepMethod,
+    method: StepMethod = AUTO,
     controller: Controller | None = None,
     *,
     u0: Any = None,
@@ -58,8 +59,9 @@ def ensemble(
     A problem in component form runs in compiled lanes, thousands of runs side by side; others run one after the other.
 
     problem       the `Problem`
-    method        an explicit method such as `ol.DOPRI5`, or a linearly implicit one such as `ol.RODAS4` for stiff
-                  problems; others run one after the other
+    method        an explicit method such as `ol.DOPRI5`, a linearly implicit one such as `ol.RODAS4` for stiff
+                  problems, or one that changes between two in each run as `ol.AUTO` does, the default; others run one
+                  after the other
     controller    `ol.adaptive(rtol, atol)`, the default, or `ol.fixed(h)`; each run chooses its own steps
     u0            initial states (N, n), a row per run
     params        parameters (N, k), a row per run
@@ -110,6 +112,8 @@ def ensemble(
         raise TypeError(
             "`problem` has complex states, which ensembles do not take; call odelab.solve for each of them."
         )
+    if exact and method.switches:
+        raise ValueError(EXACT_WITH_TWO)
     controller = controller.suited_to(method)
     check_workers(threads, executor)
     check_way(t_eval_by, method)
@@ -170,7 +174,7 @@ def ensemble(
         if timetable is None:
             found = run_lanes(starts, rows, times)
         else:
-            found = rounds.run_in_rounds(run_lanes, timetable, starts, rows, maxima, max_steps)
+            found = rounds.run_in_rounds(run_lanes, timetable, starts, rows, maxima, max_steps, method.switches)
         varied = None if params is None else sets
         plain.finish_alone(
             found, problem, method, controller, starts, varied, times, t_eval_by, max_steps, exact, timetable

@@ -32,6 +32,7 @@ from odelab.sensitivities.selection import Wrt
 from odelab.sensitivities.system import System
 
 USUAL = adaptive()  # the controller where the user gives none
+EXACT_WITH_TWO = "`exact=True` works with one method alone; name it, for instance odelab.DOPRI5."
 DOUBT = "the states at `t_eval` are much less exact"  # how the warning of `t_eval` begins
 ENGINES = ("auto", "python", "compiled")
 
@@ -188,7 +189,7 @@ def solve(
     if not dense and watched:
         raise ValueError("`dense=False` keeps no states between which `events` could be found; drop one of the two.")
     if exact and method.switches:
-        raise ValueError("`exact=True` works with one method alone; name it, for instance odelab.DOPRI5.")
+        raise ValueError(EXACT_WITH_TWO)
     if not dense and method.run_by_scipy:
         raise ValueError(f"`dense=False` works with odelab's own methods only; {method.name} is SciPy's.")
     check_way(t_eval_by, method)

@@ -21,6 +21,9 @@ SMALL = 24  # components of the problems that `times` runs
 STEPS = 8_000  # what takes more of them is no contestant, when evaluations are counted
 MANY = 200_000  # the same, when time is measured
 FIELDS = 200  # points along each side of the grid
+BANDS = ((0.1, 5.0, 20.0), (5.0, 50.0, 50.0), (100.0, 1000.0, 500.0))  # of van der Pol's mu, and the end of the span
+MIXED = (0.1, 1000.0, 50.0)
+RUNS, BUDGET = 4_000, 20_000  # of an ensemble, and the attempts of a run, after which its method is no contestant
 
 
 def evaluations(size: works.Size) -> Iterable[Row]:
@@ -71,6 +74,49 @@ def grid(size: works.Size) -> Iterable[Row]:
     yield timed(f"two fields, {points} x {points}", fields(points), ol.adaptive(1e-4, 1e-6), 60.0, at_most(1.5), False)
 
 
+def ensembles(size: works.Size) -> Iterable[Row]:
+    """AUTO in lanes over ranges of van der Pol's mu, against the better of its methods for all runs, and for each."""
+    count, seconds = RUNS // 10 if size.quick else RUNS, size.seconds / 2.0
+    for first, last, end in (*BANDS, MIXED):
+        rates = np.exp(np.random.default_rng(0).uniform(math.log(first), math.log(last), count))
+        calls = [functools.partial(lanes, method, rates, end) for method in METHODS]
+        able = [call for call in calls if call().ok]
+        times = processor_times(able, seconds)
+        ours, (theirs, best) = times[-1], min(zip(times, able[:-1], strict=False), key=lambda pair: pair[0])
+        work, limit = (
+            f"{count} runs, mu {first:g} to {last:g}, t = {end:g}",
+            0.9 if (first, last, end) == MIXED else 1.15,
+        )
+        peer = best.args[0].name
+        yield Row(work, "odelab AUTO", peer, 1e3 * ours, 1e3 * theirs, ours / theirs, goal=at_most(limit))
+    ours, *parts = processor_times([able[-1], *shared(rates, end, seconds)], seconds)
+    theirs = sum(parts)
+    yield Row(work, "odelab AUTO", "each run's better", 1e3 * ours, 1e3 * theirs, ours / theirs, goal=at_most(0.9))
+
+
+def lanes(method, rates, end: float):
+    problem = ol.problems.van_der_pol().replace(t_span=(0.0, end))
+    return ol.ensemble(problem, method, ol.adaptive(1e-6, 1e-9), params=rates[:, None], threads=1, max_steps=BUDGET)
+
+
+def processor_times(calls, seconds: float) -> list[float]:
+    return [min(sample.processor) for sample in interleave(calls, seconds=seconds)]
+
+
+def shared(rates, end: float, seconds: float) -> list[Callable]:
+    """Two calls that share the runs: each run goes by the method that is cheaper for it, at the costs of an attempt."""
+    costs = []
+    for method in METHODS[:2]:
+        runs = lanes(method, rates, end)
+        attempts, able = runs.steps + runs.rejected, runs.status == "ok"
+        (time,) = processor_times([functools.partial(lanes, method, rates[able], end)], seconds)
+        costs.append(np.where(able, time / attempts[able].sum() * attempts, np.inf))
+    explicit = costs[0] <= costs[1]
+    return [
+        functools.partial(lanes, *one, end) for one in zip(METHODS, (rates[explicit], rates[~explicit]), strict=False)
+    ]
+
+
 def problems() -> list:
     return [(name, factory()) for name, factory in ol.problems.catalogue().items()]
 
@@ -119,5 +165,5 @@ def summary(ratios: list[float], middle: float, worst: float) -> Iterable[Row]:
 
 
 SECTIONS: dict[str, Callable[[works.Size], Iterable[Row]]] = {
-    section.__name__: section for section in (evaluations, times, grid)
+    section.__name__: section for section in (evaluations, times, ensembles, grid)
 }

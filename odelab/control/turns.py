@@ -27,14 +27,15 @@ from odelab.core import where
 EXPLICIT, IMPLICIT, FIRST, SECOND = 0.0, 1.0, 2.0, 3.0  # who makes the next attempt; the last two are trials
 
 AT_BOUNDARY = 0.5  # of the real boundary: the mean step of a run that stability limits lies well below the boundary
-FAR = 2.0  # times the real boundary: one step of such a size is enough for an implicit step to be tried
+FAR = 2.0  # times the real boundary: one step of such a size counts as COUNT, enough for the first trial of a run
 COUNT = 4.0  # an implicit step is tried when the steps near the boundary outnumber the others by so many
 TRIED = 4.0  # the implicit step that is tried is at least so many times as long as the mean explicit step
 FARTHEST = 10.0  # the error of the tried step is used to predict steps of up to so many times its size
 TRIALS = 0.25  # of what is left of a run by explicit steps is the most that trials may have cost which are refused
 EVEN = 0.125  # of one size are steps that differ from the first of them by at most this part
-LOOK_AFTER, CALM = 4.0, 128.0  # even steps after which is looked for fast components; twice as many after each look,
+LOOK_AFTER, CALM = 16.0, 128.0  # even steps after which is looked for fast components; twice as many after each look,
 # up to so many. Nor is a trial waited for any longer: then it costs a hundredth of the steps before it
+MEASURE_AFTER = 4.0  # implicit attempts, after which their fastest rate is measured again
 PRODUCTS = 3  # with a vector by which the fastest rate is estimated
 FLOOR = 1e-12  # of the first direction stays in all later ones, whose numbers do not become smaller and smaller
 DISTANCE = 1.5e-8  # of the states whose difference stands for such a product, in the norm of the tolerances
@@ -78,7 +79,7 @@ class Turns(NamedTuple):
     level      the size of the first of these explicit steps; 0 before the first step
     wait       up to how many of them are waited for until the next look; with the implicit method at work, until its
                fastest rate is measured again
-    rho        that rate, infinite before it is measured
+    shortest   the time in which that rate multiplies by e, 1 over it; 0 before it is measured
     changes, tried, refused   how often the method has changed, an implicit step was tried, and trials were refused
     """
 
@@ -92,7 +93,7 @@ class Turns(NamedTuple):
     even: Any
     level: Any
     wait: Any
-    rho: Any
+    shortest: Any
     changes: Any
     tried: Any
     refused: Any
@@ -114,7 +115,7 @@ class Turned(NamedTuple):
 
 def first_turns(size):
     """What the rule knows before a run whose first explicit step has this size: a look comes first."""
-    return Turns(EXPLICIT, size, 0.0, COUNT, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, math.inf, 0.0, 0.0, 0.0)
+    return Turns(EXPLICIT, size, 0.0, COUNT, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def is_to_look(turns):
@@ -127,9 +128,9 @@ def is_to_measure(turns):
     return (turns.mode == IMPLICIT) & (turns.even >= turns.wait)
 
 
-def after_measure(turns, rho):
-    """The turns after the fastest rate was measured."""
-    return turns._replace(rho=rho, wait=turns.even + LOOK_AFTER)
+def after_measure(turns, shortest):
+    """The turns after the shortest time was measured."""
+    return turns._replace(shortest=shortest, wait=turns.even + MEASURE_AFTER)
 
 
 def is_to_weigh(turns):
@@ -137,22 +138,24 @@ def is_to_weigh(turns):
     return turns.seen >= turns.patience
 
 
-def after_explicit(rule, turns, accepted, size, h_rho):
+def after_explicit(rule, turns, accepted, size, stiff, apart, told):
     """The turns after an explicit attempt.
 
-    accepted   whether the attempt was accepted
-    size       of its step
-    h_rho      as its stages tell it, NaN where they do not
+    accepted       whether the attempt was accepted
+    size           of its step
+    stiff, apart   numbers whose ratio is the square of h rho
+    told           whether the stages tell it
     """
-    near = h_rho >= AT_BOUNDARY * rule.boundary
-    vote = where(h_rho >= FAR * rule.boundary, turns.patience, where(near, 1.0, -1.0))
-    like = abs(size - turns.level) <= EVEN * turns.level
-    even = where(near, 0.0, where(like | (h_rho != h_rho), turns.even + 1.0, 1.0))
+    near = told & (stiff >= (AT_BOUNDARY * rule.boundary) ** 2 * apart)
+    far = told & (stiff >= (FAR * rule.boundary) ** 2 * apart)
+    vote = where(far, COUNT, where(near, 1.0, -1.0))
+    unlike = abs(size - turns.level) > EVEN * turns.level
+    even = where(near, 0.0, where(told & unlike, 1.0, turns.even + 1.0))
     return turns._replace(
         gone=turns.gone + MEMORY * (where(accepted, size, 0.0) - turns.gone),
         seen=max(turns.seen + where(accepted, vote, 0.0), 0.0),
         even=where(accepted, even, turns.even),
-        level=where(like, turns.level, size),
+        level=where(unlike, size, turns.level),
     )
 
 
@@ -187,7 +190,7 @@ def after_weighing(rule, turns, left):
         seen=0.0,
         even=0.0,
         wait=where(pays, 0.0, LOOK_AFTER),
-        rho=math.inf,
+        shortest=0.0,
         enough=where(is_first, CLEARLY, 1.0) * turns.gone * rule.ratio,
         promised=where(is_first, 0.0, turns.gone),
         tried=where(pays, turns.tried + 1.0, turns.tried),
@@ -210,6 +213,29 @@ def after_implicit(rule, turns, accepted, size, square, proposed):
     square     of its error over the tolerance
     proposed   the size that the law of step sizes proposes
     """
+    counted = after_counting(rule, turns, accepted, size)
+    return after_settling(rule, counted, accepted, size, square, proposed)
+
+
+def after_counting(rule, turns, accepted, size):
+    """The turns after an implicit attempt was counted; where `is_to_settle` then holds, there is more to decide."""
+    near = size < BACK * rule.boundary * turns.shortest * max(rule.ratio, 1.0)
+    short = where(near | is_dearer(rule, turns, size), turns.short + 1.0, 0.0)
+    return turns._replace(short=where(accepted, short, turns.short), even=turns.even + 1.0)
+
+
+def is_dearer(rule, turns, size):
+    """Does an implicit step of this size cost clearly more than the explicit steps before did?"""
+    return DEARER * size < turns.promised * rule.ratio
+
+
+def is_to_settle(turns):
+    """Was an implicit attempt, which is counted already, a trial, or is it time to go back?"""
+    return (turns.mode >= FIRST) | (turns.short >= COUNT)
+
+
+def after_settling(rule, turns, accepted, size, square, proposed):
+    """What `after_implicit` returns, from turns in which the attempt is counted."""
     is_finite, is_trial = square < 1e300, turns.mode >= FIRST
     logarithm = 0.5 * log2(min(max(square, LEAST_SQUARE), 1e300))
     longer = where(is_finite, min(SET_POINT * exp2(-logarithm / rule.order), FARTHEST), 0.0)
@@ -219,21 +245,17 @@ def after_implicit(rule, turns, accepted, size, square, proposed):
     # and damps them: where it is not good, only a second one can tell.
     again = (turns.mode == FIRST) & (reach <= turns.enough) & is_finite
     refused = where(good | again, False, is_trial)
-    near = size * turns.rho < BACK * rule.boundary * max(rule.ratio, 1.0)
-    dearer = DEARER * size < turns.promised * rule.ratio
-    short = where(near | dearer, turns.short + 1.0, 0.0)
-    short = where(is_trial, 0.0, where(accepted, short, turns.short))
-    back = short >= COUNT
-    over, lasted = refused | back, turns.even + 1.0
-    wrong = back & (dearer | (lasted <= BRIEF))
-    stable = min(size, BACK * rule.boundary / max(turns.rho, 1e-300))  # for explicit steps
+    back = where(is_trial, False, turns.short >= COUNT)
+    over = refused | back
+    wrong = back & (is_dearer(rule, turns, size) | (turns.even <= BRIEF))
+    stable = min(size, BACK * rule.boundary * turns.shortest)  # for explicit steps
     next_size = where(refused, turns.gone, where(back, stable, where(good & accepted, reach, proposed)))
     now = turns._replace(
         mode=where(over, EXPLICIT, where(again, SECOND, IMPLICIT)),
         gone=where(back, stable, turns.gone),
         patience=where(refused | wrong, min(2.0 * turns.patience, CALM), where(back, COUNT, turns.patience)),
-        short=where(over, 0.0, short),
-        even=where(over, 0.0, lasted),
+        short=where(over | is_trial, 0.0, turns.short),
+        even=where(over, 0.0, turns.even),
         wait=where(over, LOOK_AFTER, turns.wait),
         level=next_size,
         changes=where(good | back, turns.changes + 1.0, turns.changes),
@@ -251,33 +273,36 @@ def fastest_rate(rhs, params, t, u, slope, unit, direction, rough):
     direction   where the power method begins; zeros or NaN where that is not known
     rough       random numbers, of length one, half of which the first direction has beside the slope
     """
-    scaled = direction / unit
+    per = 1.0 / unit
+    scaled = direction * per
     length = math.sqrt((scaled * scaled).sum())
     if not 0.0 < length < 1e300:
-        scaled = slope / unit
+        scaled = slope * per
         scaled = scaled * (1.0 / max(math.sqrt((scaled * scaled).sum()), 1e-300)) + 0.5 * rough
         length = math.sqrt((scaled * scaled).sum())
     rate, last = 0.0, 0.0
     for k in range(min(PRODUCTS, rough.size)):
-        change = (rhs(t, u + (DISTANCE / max(length, 1e-300)) * (unit * scaled), params) - slope) / unit
-        scaled, length = change, math.sqrt((change * change).sum())
-        last, rate = rate, length / DISTANCE
+        moved = u + (DISTANCE / max(length, 1e-300)) * (unit * scaled)
+        scaled = (rhs(t, moved, params) - slope) * per
+        length = math.sqrt((scaled * scaled).sum())
+        last, rate = rate, length * (1.0 / DISTANCE)
         if k == 0:
             last = rate
     rate = math.sqrt(last * rate)  # the geometric mean, which a pair of complex eigenvalues does not shake
     if not rate < 1e300:
         rate = 0.0
-    return rate, unit * scaled
+    return rate, unit * (scaled * (1.0 / max(length, 1e-300)))
 
 
-def rate_along(product, unit, direction, rough):
-    """The growth of a direction by a product with the Jacobian, and the direction for the next product.
+def shortest_along(product, unit, direction, rough):
+    """The time in which a product with the Jacobian multiplies a direction by e, and the direction for the next one.
 
-    unit, rough    as for `fastest_rate`, in whose norm the growth is measured
+    unit, rough    as for `fastest_rate`, in whose norm lengths are measured; that of the direction stays the same
     """
-    before, after = direction / unit, product / unit
-    size = math.sqrt((after * after).sum())
-    rho = size / max(math.sqrt((before * before).sum()), 1e-300)
-    if not 0.0 < size < 1e300:
-        return rho, unit * rough
-    return rho, unit * (after * (1.0 / size) + FLOOR * rough)
+    per = 1.0 / unit
+    before, after = direction * per, product * per
+    square = (after * after).sum()
+    shortest = math.sqrt((before * before).sum() / max(square, 1e-300))
+    if not 1e-300 < square < 1e300:
+        return shortest, unit * rough
+    return shortest, product * shortest + FLOOR * (unit * rough)

@@ -174,6 +174,7 @@ class Run:
             events=() if self.watch is None else self.watch.records(),
             interpolant=interpolant,
             took=names_of(self.method, record.took),
+            turns=counts_of(self.engine) if self.method.switches else None,
             known={
                 "slope": with_cut_slope(record, h) if cut_short else record.slope,
                 "sai": None if cut_short else record.sai,
@@ -256,6 +257,12 @@ def names_of(method, took):
     if not method.switches:
         return None
     return method.names[took.astype(int)]
+
+
+def counts_of(engine) -> tuple[int, int, int]:
+    """How often the method has changed, an implicit step was tried, and was refused, of a run of two methods."""
+    now = engine.now
+    return (0, 0, 0) if now is None else (int(now.changes), int(now.tried), int(now.refused))
 
 
 def with_cut_slope(record: Record, h):

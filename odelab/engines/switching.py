@@ -159,11 +159,12 @@ class SwitchingEngine:
     def after_explicit(self, chunk: Chunk) -> Chunk:
         """Let the rule look at explicit attempts; behind the last of them an implicit step may be tried."""
         now = chunk.state.memory.turns
-        attempts = [(False, 0.0, math.nan)] * chunk.rejected
+        attempts = [(False, 0.0, 0.0, 1.0, False)] * chunk.rejected
         assert chunk.h_rho is not None  # `as_chunk` has seen to that
-        attempts += [(True, abs(h), h_rho) for h, h_rho in zip(chunk.h.tolist(), chunk.h_rho.tolist(), strict=True)]
-        for accepted, size, h_rho in attempts:
-            now = turns.after_explicit(self.rule, now, accepted, size, h_rho)
+        steps = zip(abs(chunk.h).tolist(), (chunk.h_rho**2).tolist(), strict=True)
+        attempts += [(True, size, square, 1.0, square == square) for size, square in steps]
+        for attempt in attempts:
+            now = turns.after_explicit(self.rule, now, *attempt)
             if turns.is_to_weigh(now):
                 break
         self.length = AT_ONCE[0] if now.seen > 0.0 else min(2 * self.length, AT_ONCE[1])
@@ -206,8 +207,8 @@ class SwitchingEngine:
             distance = turns.DISTANCE / max(float(np.linalg.norm(direction / self.unit(u))), 1e-300)
             product = (self.rhs(t, u + distance * direction, params) - slope) / distance
             evaluations += 1
-        rho, direction = turns.rate_along(product, self.unit(u), direction, self.rough)
-        memory = state.memory._replace(turns=turns.after_measure(state.memory.turns, rho), direction=direction)
+        shortest, direction = turns.shortest_along(product, self.unit(u), direction, self.rough)
+        memory = state.memory._replace(turns=turns.after_measure(state.memory.turns, shortest), direction=direction)
         return state._replace(slope=slope, fresh=True, memory=memory), evaluations
 
     def by_index(self, chunk: Chunk) -> Chunk:

@@ -44,7 +44,6 @@ class TurnsEngine(TracedEngine):
         evaluations = int(self.whole[-1])
         if evaluations < 0:  # the right-hand side raises an error, which plain Python tells
             return self.plain_engine().begin()
-        self.whole[self.at["fresh"]], self.whole[self.at["prepared"]] = 1, 0
         self.begun = State(t0, u0, None, True, None)  # the kernel has the rest
         return self.begun, evaluations
 

@@ -212,6 +212,20 @@ class Function:
         name = self.module.declare("i1", f"@llvm.vector.reduce.or.v{self.width}i1", [self.type("b")])
         return self.value(f"call i1 {name}({self.type('b')} {condition})")
 
+    @contextlib.contextmanager
+    def each(self, condition: str) -> Iterator[str]:
+        """Yields the number of each lane, within one vector, in which a condition holds."""
+        bits = condition
+        if self.width > 1:
+            bits = self.value(f"bitcast {self.type('b')} {condition} to i{self.width}")
+        left = self.variable("l", self.value(f"zext i{self.width} {bits} to i64"), 1)
+        with self.when(self.compare("ne", left.get(), 0)), self.repeat() as again_when:
+            now = left.get()
+            count = self.module.declare("i64", "@llvm.cttz.i64", ["i64", "i1"])
+            yield self.value(f"call i64 {count}(i64 {now}, i1 true)")
+            left.set(self.whole("and", now, self.whole("sub", now, 1)))
+            again_when(self.compare("ne", left.get(), 0))
+
     def fetch_add(self, pointer: str, number) -> str:
         """Add a number to the integer at `pointer` in one indivisible operation; returns what it was before."""
         return self.value(f"atomicrmw add ptr {pointer}, i64 {number} monotonic")

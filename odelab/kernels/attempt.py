@@ -67,6 +67,7 @@ class Attempt(NamedTuple):
     status    the node of the `Status` after the attempt, ATTEMPTS_SPENT while the run goes on
     row       what is recorded of an accepted step: time, size, error, SAI, h rho and the state
     step      {name: node}: what the states inside the step depend on
+    twins     as `twin_squares` has them, where steps are recorded and the method has twin stages; else None
     end       the place of the input "end" among the parameters, of listed steps; else None
     """
 
@@ -75,6 +76,7 @@ class Attempt(NamedTuple):
     status: Node
     row: list[Node]
     step: dict[str, Node]
+    twins: tuple[Node, Node, Node] | None = None
     end: Node | None = None
 
 
@@ -125,8 +127,10 @@ def attempt(asked: Asked, slopes_at: Callable, graph: Graph, params, project: Ca
         status, carried = unless_singular(asked, graph, status, carried, is_solved())
     if graph.raised:
         status, carried = unless_raised(graph, status, carried)
-    row = row_of(asked, graph, carried["t"][1], kept) if asked.rows else []
-    return Attempt(graph, carried, status, row, step_of(graph, kept), place_of_end(asked, graph))
+    row, twins = row_of(asked, graph, carried["t"][1], kept) if asked.rows else [], None
+    if asked.rows and method.twin_stages is not None:
+        twins = twin_squares(method, *(kept[name] for name in ("old", "dt", "slopes", "new")))
+    return Attempt(graph, carried, status, row, step_of(graph, kept), twins, place_of_end(asked, graph))
 
 
 def unless_raised(graph: Graph, status, carried):
@@ -319,12 +323,17 @@ def squares(method, u, dt, slopes, mean_slope, u_new):
     sai = (mean_slope * mean_slope).sum() / (u * u).sum()
     if method.twin_stages is None:
         return sai, math.nan
+    stiff, apart, told = twin_squares(method, u, dt, slopes, u_new)
+    return sai, choose(told, stiff / apart, math.nan)
+
+
+def twin_squares(method, u, dt, slopes, u_new):
+    """Squares whose ratio is that of h rho, and whether they tell it: the states of the stages may be too near."""
     first, last = method.twin_stages
     stiff = slopes[last] - slopes[first]
     apart = u_new - core.moved(core.combine, u, dt, method.tableau.a[first], slopes, first)
     distance = (apart * apart).sum()
-    rho = dt * dt * (stiff * stiff).sum() / distance
-    return sai, choose(distance > APART**2 * (u * u).sum(), rho, math.nan)
+    return dt * dt * (stiff * stiff).sum(), distance, distance > APART**2 * (u * u).sum()
 
 
 def row_of(asked: Asked, graph: Graph, t, kept) -> list[Node]:

@@ -61,7 +61,7 @@ def add_begin(module: Module, graph: Graph, first: dict[str, Node], carried, fix
     for condition in graph.raised:
         evaluations = choose(condition, -1, evaluations)
     *values, count = function.graph(graph, [*wanted, evaluations], inputs)
-    for k, value in enumerate(values):
-        function.store("d", value, "%carried", k * apart)
+    for k, (node, value) in enumerate(zip(wanted, values, strict=True)):
+        function.store(node.kind, value, "%carried", k * apart)
     function.store("l", count, "%evaluations", 0)
     return function

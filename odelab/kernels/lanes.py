@@ -26,9 +26,10 @@ LANES = 32
 WIDE, NARROW = 16, 8  # lanes in one vector
 ARGUMENTS = {
     **dict.fromkeys(("queue", "share", "fixed", "starts", "params", "block", "ends", "times", "counts", "codes"), "p"),
-    **dict.fromkeys(("maxima", "at", "points", "doubts"), "p"),
+    **dict.fromkeys(("maxima", "at", "points", "doubts", "turned"), "p"),
     **dict.fromkeys(("runs", "sweeps", "most", "wanted"), "l"),
 }
+TURNED = ["by_implicit", "turns_changes", "turns_tried", "turns_refused"]  # what is told of a run by two methods
 SHARE = ("following", "after", "portion", "idle")  # whole numbers of a thread
 
 
@@ -93,7 +94,8 @@ def add_lanes(module: Module, asked: Asked, slopes_in: Callable, parameters: lis
         left = function.compare("slt", made.get(), "%sweeps")
         more = function.logical("and", busy, left, 1)
         with function.when(more), function.over(LANES, function.width) as group:
-            flagged.set(function.logical("or", flagged.get(), sweep(function, one, rows, group, given), 1))
+            some = function.any(sweep(function, one, rows, group, given))
+            flagged.set(function.logical("or", flagged.get(), some, 1))
         made.set(function.whole("add", made.get(), 1))
         again_when(more)
     return rows
@@ -116,16 +118,18 @@ class Parts(NamedTuple):
 
 
 def add_inside(
-    module: Module, asked: Asked, slopes_in: Callable, rows: Rows, fixed: list[str], points: str
+    module: Module, asked: Asked, slopes_in: Callable, rows: Rows, fixed: list[str], points: str, pool: str = ""
 ) -> Function:
     """The function `inside(column, fixed, when, out, doubt)`: the state at a time within the last step of a lane.
 
     `doubt` keeps the largest of what makes the states of a run doubtful.
+
+    pool    what the names of functions end with, where there are several of them
     """
     graph = Graph(trusted=True)
     state, doubt = inside(asked, slopes_in(graph), graph, (), points)
     names = ("column", "fixed", "when", "out", "doubt")
-    function = module.function("inside", dict.fromkeys(names, "p"), internal=True)
+    function = module.function(f"inside{pool}", dict.fromkeys(names, "p"), internal=True)
     known = {operation[2] for operation in graph.ops if operation[0] == "in"} - {"at"}
     inputs = {name: function.load("d", "%fixed", fixed.index(name)) for name in known & set(fixed)}
     inputs |= {name: function.load("d", "%column", rows.at(name)) for name in known - set(fixed)}
@@ -139,25 +143,37 @@ def add_inside(
     return function
 
 
-def sweep(function: Function, attempt: Attempt, rows: Rows, group: str, fixed: dict[str, str]) -> str:
-    """One attempt in the lanes from `group` on; returns whether one of them has to be looked after."""
+def sweep(
+    function: Function,
+    attempt: Attempt,
+    rows: Rows,
+    group: str,
+    fixed: dict[str, str],
+    leaves: Node | None = None,
+) -> str:
+    """One attempt in the lanes from `group` on; returns which of them have to be looked after.
+
+    leaves    which lanes the rule asks for, where there are two methods
+    """
     graph = attempt.graph
     places = {name: function.whole("add", group, rows.at(name)) for name in rows.all}
-    kinds = {name: before.kind for name, (before, _) in attempt.carried.items()} | dict.fromkeys(rows.whole, "l")
+    after = {name: now for name, (_, now) in attempt.carried.items()}
+    kinds = {name: now.kind for name, now in after.items()} | dict.fromkeys(rows.whole, "l")
     read = [*rows.carried, *rows.parameters, *(["due"] if rows.step else []), "index"]
     inputs = {name: function.load(kinds.get(name, "d"), "%block", places[name], aligned=64) for name in read}
-    after = {name: now for name, (_, now) in attempt.carried.items()}
     after["status"] = status_of_lane(attempt)
     flagged = logical("or", after["status"] != 0, after["steps"] + after["rejected"] >= graph.input("most", "l"))
+    if leaves is not None:
+        flagged = logical("or", flagged, leaves)
     if rows.step:
         ends = graph.input("t0"), graph.input("t1")
         flagged = logical("or", flagged, passed_by(graph.input("due"), after["t"], *ends))
-        after |= {name: attempt.step[name].real() for name in rows.step if name != "due"}
+        after |= {name: attempt.step[name].real() for name in rows.step if name in attempt.step}
     flagged = logical("and", flagged, graph.input("index", "l") >= 0)
     *values, some = function.graph(graph, [*after.values(), flagged], inputs | fixed)
     for name, value in zip(after, values, strict=True):
         function.store(kinds.get(name, "d"), value, "%block", places[name], aligned=64)
-    return function.any(some)
+    return some
 
 
 def status_of_lane(attempt: Attempt) -> Node:
@@ -207,6 +223,8 @@ def hand_in(function: Function, parts: Parts, column: str, index: str):
     results["%counts"] = ("l", ["steps", "rejected"])
     if parts.asked.maxima:
         results["%maxima"] = ("d", ["largest_sai", "largest_rho"])
+    if TURNED[0] in rows.carried:
+        results["%turned"] = ("d", TURNED)
     for array, (kind, names) in results.items():
         first = function.whole("mul", index, len(names))
         for k, name in enumerate(names):
@@ -219,25 +237,10 @@ def take_next(function: Function, parts: Parts, column: str, begin: Function):
 
     A retired lane keeps sweeping. It stands at t1, and therefore does not move.
     """
-    rows = parts.rows
-    following, after, portion, idle = (function.place("%share", k) for k in range(len(SHARE)))
-    with function.when(function.compare("eq", function.load("l", following, 0), function.load("l", after, 0))):
-        taken = function.fetch_add("%queue", function.load("l", portion, 0))
-        function.store("l", taken, following, 0)
-        function.store("l", function.whole("add", taken, function.load("l", portion, 0)), after, 0)
-    run = function.load("l", following, 0)
-    function.store("l", function.whole("add", run, 1), following, 0)
+    rows, idle = parts.rows, function.place("%share", SHARE.index("idle"))
+    run = next_run(function)
     with function.either(function.compare("slt", run, "%runs")) as otherwise:
-        state = function.place("%starts", function.whole("mul", run, parts.asked.n))
-        own = function.place("%params", function.whole("mul", run, len(rows.parameters)))
-        function.call(begin, state, "%fixed", own, column, function.block_of_memory(1))
-        for k, name in enumerate(rows.parameters):
-            function.store("d", function.load("d", own, k), column, rows.at(name))
-        function.store("l", "0", column, rows.at("status"))
-        function.store("l", run, column, rows.at("index"))
-        if rows.step:
-            function.store("l", "0", column, rows.at("point"))
-            function.store("d", function.load("d", parts.wanted_of(function, run), 0), column, rows.at("due"))
+        begin_run(function, parts, column, begin, run)
         otherwise()
         function.store("l", str(RETIRED), column, rows.at("index"))
         end = ("%fixed", parts.fixed.index("t1")) if "t1" in parts.fixed else (column, rows.at("t1"))
@@ -245,13 +248,40 @@ def take_next(function: Function, parts: Parts, column: str, begin: Function):
         function.store("l", function.whole("add", function.load("l", idle, 0), 1), idle, 0)
 
 
-def add_fill_points(parts: Parts, within: Function) -> Function:
+def next_run(function: Function) -> str:
+    """Take the next run from a thread's share of the queue; a number that no run has where the queue is empty."""
+    following, after, portion = (function.place("%share", k) for k in range(3))
+    with function.when(function.compare("eq", function.load("l", following, 0), function.load("l", after, 0))):
+        taken = function.fetch_add("%queue", function.load("l", portion, 0))
+        function.store("l", taken, following, 0)
+        function.store("l", function.whole("add", taken, function.load("l", portion, 0)), after, 0)
+    run = function.load("l", following, 0)
+    function.store("l", function.whole("add", run, 1), following, 0)
+    return run
+
+
+def begin_run(function: Function, parts: Parts, column: str, begin: Function, run: str):
+    """Write the first values of a run into a lane."""
+    rows = parts.rows
+    state = function.place("%starts", function.whole("mul", run, parts.asked.n))
+    own = function.place("%params", function.whole("mul", run, len(rows.parameters)))
+    function.call(begin, state, "%fixed", own, column, function.block_of_memory(1))
+    for k, name in enumerate(rows.parameters):
+        function.store("d", function.load("d", own, k), column, rows.at(name))
+    function.store("l", "0", column, rows.at("status"))
+    function.store("l", run, column, rows.at("index"))
+    if rows.step:
+        function.store("l", "0", column, rows.at("point"))
+        function.store("d", function.load("d", parts.wanted_of(function, run), 0), column, rows.at("due"))
+
+
+def add_fill_points(parts: Parts, within: Function, pool: str = "") -> Function:
     """The function that computes the states at the wanted times which a lane has passed.
 
     The last entry of `at` is a time that is never passed.
     """
     given = {"column": "p", "index": "l", "fixed": "p", "at": "p", "points": "p", "doubts": "p", "wanted": "l"}
-    function, rows = parts.module.function("fill_points", given, internal=True), parts.rows
+    function, rows = parts.module.function(f"fill_points{pool}", given, internal=True), parts.rows
     graph = Graph(trusted=True)
     passed = passed_by(*(graph.input(name) for name in ("due", "t", "t0", "t1")))
     known = {name: function.load("d", "%fixed", parts.fixed.index(name)) for name in {"t0", "t1"} & {*parts.fixed}}

@@ -113,14 +113,18 @@ def wanted_of(problem, method, controller, slopes, projection=None, exact: bool 
 
 def ratio_of(problem, method, controller) -> float:
     """`RunKernel.ratio`, without a kernel."""
-    explicit, implicit = wanted_of(problem, method, controller, store.slopes_of(problem))
-    key = "ratio", key_of(explicit), key_of(implicit)
-    kept = [part for one in (explicit, implicit) for part in (one.asked.method, one.asked.law)]
+    return ratio_between(*wanted_of(problem, method, controller, store.slopes_of(problem)))
+
+
+def ratio_between(explicit: Wanted, implicit: Wanted) -> float:
+    """The same of what a run asks for; it is equal for all pieces of a run, with a window of times or without."""
+    one, other = (wanted._replace(asked=wanted.asked._replace(windowed=False)) for wanted in (explicit, implicit))
+    kept = [part for wanted in (one, other) for part in (wanted.asked.method, wanted.asked.law)]
 
     def count() -> float:
-        return stages_of(explicit.asked, implicit.asked, lambda graph: store.slopes_in(graph, explicit.slopes)).ratio
+        return stages_of(one.asked, other.asked, lambda graph: store.slopes_in(graph, one.slopes)).ratio
 
-    return store.kernel(key, count, *kept)
+    return store.kernel(("ratio", key_of(one), key_of(other)), count, *kept)
 
 
 def asked_of(problem, method, controller, exact: bool = False) -> Asked:
@@ -172,7 +176,8 @@ def module_and_names(*wanted: Wanted) -> tuple[Module, list[str], float]:
     project_in = None if projection is None else functools.partial(store.projection_in, traced=projection)
     if len(wanted) > 1:
         stages = stages_of(asked, wanted[1].asked, slopes_in, project_in)
-        return module, add_functions(module, stages, slopes_in, fixed, parameters), stages.ratio
+        ratio = ratio_between(*wanted) if asked.windowed else stages.ratio
+        return module, add_functions(module, stages, slopes_in, fixed, parameters), ratio
     graph = Graph(trusted=True)
     project = None if project_in is None else project_in(graph)
     one = attempt(asked, slopes_in(graph), graph, (), project)

@@ -82,8 +82,8 @@ def auto(
                on implicitly, below 1/2 explicitly, and in between as it was. None, the default, is the rule above
     ratio      what an implicit attempt costs over an explicit one. None, the default, counts the operations of both
 
-    Returns a method for `odelab.solve` with an adaptive controller. The field `took` of the trajectory names the method
-    of each step, and `print(sol)` counts them. `ol.AUTO` is `ol.auto()`.
+    Returns a method for `odelab.solve` and `odelab.ensemble` with an adaptive controller. The field `took` of a
+    trajectory names the method of each step, and `print(sol)` counts them. `ol.AUTO` is `ol.auto()`.
 
     >>> import odelab as ol
     >>> problem = ol.problems.van_der_pol(mu=100.0).replace(t_span=(0.0, 150.0))

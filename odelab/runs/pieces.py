@@ -154,6 +154,7 @@ def join(problem, pieces, u, t_eval, dense, status, message, ending, by) -> Traj
         rejected=sum(piece.rejected for piece in pieces),
         evaluations=sum(piece.evaluations for piece in pieces),
         took=None if pieces[0].took is None else column("took"),
+        turns=None if pieces[0].turns is None else tuple(map(sum, zip(*(one.turns for one in pieces), strict=True))),
         jacobians=sum(piece.jacobians for piece in pieces),
         factorisations=sum(piece.factorisations for piece in pieces),
         derivatives=pieces[-1].derivatives,

@@ -18,8 +18,8 @@ from odelab.sensitivities.system import System
 class SensitiveTrajectory(Trajectory):
     """What `odelab.solve` returns where it is asked for `sensitivities`: a `Trajectory`, and what belongs to it.
 
-    t, u, h, step_t, step_u, rejected, evaluations, jacobians, factorisations, derivatives, took, status, error, problem
-    method, controller, engine, events, interpolant, dense, end_u, asked, also, known
+    t, u, h, step_t, step_u, rejected, evaluations, jacobians, factorisations, derivatives, took, turns, status, error
+    problem, method, controller, engine, events, interpolant, dense, end_u, asked, also, known
                              as in `odelab.Trajectory`, of u alone
     columns                  m labels, with respect to what is differentiated, such as "params[0]" and "u0[1]"
     sensitivities            (k, n, m), du/d(column) at the times `t`, each at its time, however events move
@@ -125,7 +125,7 @@ class SensitiveEnsemble(Ensemble):
     """What `odelab.ensemble` returns where it is asked for `sensitivities`: an `Ensemble`, and what belongs to it.
 
     u, t, steps, rejected, codes, problem, method, controller, engine, t_eval, sai_max, h_rho_max
-    inside_doubtful, events
+    inside_doubtful, took, turns, events
                      as in `odelab.Ensemble`, of u alone
     columns          m labels, with respect to what is differentiated, such as "params[0]" and "u0[1]"
     sensitivities    (N, n, m), du/d(column) at the end of each run; with `t_eval` (N, len(t_eval), n, m)

@@ -34,7 +34,8 @@ def one_by_one(
     """
     engines: list[str] = []
     records: list = [() for _ in starts]
-    found = empty_arrays(starts, problem.t_span[0], None if t_eval is None else np.shape(t_eval)[-1], maxima)
+    wanted = None if t_eval is None else np.shape(t_eval)[-1]
+    found = empty_arrays(starts, problem.t_span[0], wanted, maxima, method.switches)
     if times is not None:
         found.times[:] = times.spans[:, 0]
     for i in range(len(starts)):
@@ -57,6 +58,9 @@ def one_by_one(
         found.ends[i], found.times[i] = run.step_u[-1], run.step_t[-1]
         found.counts[i] = run.steps, run.rejected
         found.statuses[i] = STATUSES.index(run.status)
+        if found.turned is not None:  # with a mass matrix the implicit method is alone
+            alone = run.took is None
+            found.turned[i] = (run.steps, 0, 0, 0) if alone else (np.sum(run.took == method.implicit.name), *run.turns)
         if found.points is not None and found.doubts is not None:
             found.points[i, : len(run.t)] = run.u
             found.doubts[i] = 0.0 if run.doubt is None else np.inf

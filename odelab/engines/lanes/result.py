@@ -44,6 +44,8 @@ class Ensemble(
                   (N,), whether a state at `t_eval` is much less exact than the ends of steps are, as a stiff component
                   follows others inside a long step; None without `t_eval`
 
+    took          (N, 2), how many steps each of both methods took, of runs by two of them (`odelab.auto`); else None
+    turns         (N, 3), how often the method of a run changed, an implicit step was tried, and was refused; else None
     events        for each run its event records, as `Trajectory.events` has them; None where there were no events
 
     `ok` tells whether all runs got through or met an event that ended them, `failed` which did not, `message` how many
@@ -68,6 +70,8 @@ class Ensemble(
     sai_max: np.ndarray | None = None
     h_rho_max: np.ndarray | None = None
     inside_doubtful: np.ndarray | None = None
+    took: np.ndarray | None = None
+    turns: np.ndarray | None = None
     events: list | None = None
 
     def table(self):
@@ -132,11 +136,16 @@ class Ensemble(
         return f"Ensemble({self.problem.name}, {len(self)} runs: {self.message})"
 
     def __str__(self):
-        return (
-            f"{len(self)} runs of {self.problem.name} with {self.method}, {self.controller}, engine {self.engine}\n"
-            f"  steps   {int(self.steps.sum())} accepted, {int(self.rejected.sum())} rejected\n"
-            f"  {self.message}"
-        )
+        lines = [
+            f"{len(self)} runs of {self.problem.name} with {self.method}, {self.controller}, engine {self.engine}",
+            f"  steps   {int(self.steps.sum())} accepted, {int(self.rejected.sum())} rejected",
+        ]
+        if self.took is not None and self.turns is not None:
+            counts = zip(self.took.sum(axis=0), self.method.names, strict=True)
+            changed = np.count_nonzero(self.turns[:, 0])
+            lines.append(f"          {', '.join(f'{count} by {name}' for count, name in counts)}")
+            lines.append(f"          {self.turns[:, 0].sum()} changes of the method, in {changed} of the runs")
+        return "\n".join([*lines, f"  {self.message}"])
 
 
 class Found(NamedTuple):
@@ -149,12 +158,14 @@ class Found(NamedTuple):
     maxima: np.ndarray | None  # (N, 2): SAI, h rho
     points: np.ndarray | None  # (N, len(t_eval), n)
     doubts: np.ndarray | None  # (N,): the largest error at `t_eval` over the tolerance, a sum of squares
+    turned: np.ndarray | None  # (N, 4): of runs by two methods, as `odelab.kernels.lanes.TURNED` names it
 
 
-def empty_arrays(starts, t0, wanted: int | None, maxima: bool) -> Found:
+def empty_arrays(starts, t0, wanted: int | None, maxima: bool, switches: bool = False) -> Found:
     """The arrays before any run is finished: each run stands at its start with the status "interrupted".
 
-    wanted    how many times are wanted of each run; None where only the ends are
+    wanted      how many times are wanted of each run; None where only the ends are
+    switches    whether two methods take turns
 
     A finished run overwrites its row. After Ctrl-C the rows of the other runs therefore still say "interrupted".
     """
@@ -167,11 +178,13 @@ def empty_arrays(starts, t0, wanted: int | None, maxima: bool) -> Found:
         np.full((count, 2), np.nan) if maxima else None,
         None if wanted is None else np.full((count, wanted, n), np.nan),
         None if wanted is None else np.zeros(count),
+        np.zeros((count, 4)) if switches else None,
     )
 
 
 def named_arrays(found: Found, t_eval, engine, problem, method, controller) -> Ensemble:
     """The arrays of an ensemble under their names."""
+    by_implicit, turns = (None, None) if found.turned is None else np.split(found.turned.astype(int), [1], axis=1)
     return Ensemble(
         found.ends if found.points is None else found.points,
         found.times,
@@ -186,4 +199,6 @@ def named_arrays(found: Found, t_eval, engine, problem, method, controller) -> E
         None if found.maxima is None else found.maxima[:, 0],
         None if found.maxima is None else found.maxima[:, 1],
         None if found.doubts is None else found.doubts >= problem.size * WORTH_SAYING**2,
+        None if by_implicit is None else np.hstack([found.counts[:, :1] - by_implicit, by_implicit]),
+        turns,
     )

@@ -82,14 +82,18 @@ def per_run(name: str, given, count: int) -> np.ndarray:
     return np.ascontiguousarray(np.broadcast_to(times, (count, times.shape[-1])))
 
 
-def run_in_rounds(run_lanes: Callable, times: Timetable, starts, rows, maxima: bool, max_steps: int) -> Found:
+def run_in_rounds(
+    run_lanes: Callable, times: Timetable, starts, rows, maxima: bool, max_steps: int, switches: bool
+) -> Found:
     """All runs, piece by piece.
 
     run_lanes    run_lanes(starts, rows, wanted) -> Found: runs in lanes, each with `OWN` behind its parameters; the
                  wanted times are a row for each run, filled up with an infinite one
     max_steps    attempts of a run, after more of which it goes on no further
+    switches     whether two methods take turns
     """
-    found = empty_arrays(starts, times.spans[:, 0], None if times.wanted is None else times.wanted.shape[1], maxima)
+    wanted = None if times.wanted is None else times.wanted.shape[1]
+    found = empty_arrays(starts, times.spans[:, 0], wanted, maxima, switches)
     count = len(starts)
     ends = np.concatenate([times.stops, times.spans[:, 1:]], axis=1)
     ends = np.take_along_axis(ends, np.argsort(np.isnan(ends), axis=1, kind="stable"), axis=1)  # those of fewer first
@@ -137,6 +141,8 @@ def take(found: Found, part: Found, going, met, counts):
     """Take over what the pieces of a round have come to."""
     found.ends[going], found.times[going], found.statuses[going] = part.ends, part.times, part.statuses
     found.counts[going] += part.counts
+    if found.turned is not None:
+        found.turned[going] += part.turned
     if found.maxima is not None and part.maxima is not None:
         found.maxima[going] = np.fmax(found.maxima[going], part.maxima)
     if found.points is not None and part.points is not None and found.doubts is not None and part.doubts is not None:

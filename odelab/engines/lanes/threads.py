@@ -18,7 +18,9 @@ from odelab.kernels.lanes import ARGUMENTS, LANES, NOBODY, add_lanes
 from odelab.kernels.machine import Machine, address
 from odelab.kernels.modules import module_of_lanes
 from odelab.kernels.parameters import Parameters
-from odelab.kernels.run import asked_of
+from odelab.kernels.run import key_of, ratio_of, wanted_of
+from odelab.kernels.switching.graphs import stages_of_lanes
+from odelab.kernels.switching.pools import add_pools
 from odelab.status import Status
 
 SLICE = 0.05  # seconds a kernel runs before it returns, so that Ctrl-C is noticed and the progress line is updated
@@ -32,12 +34,14 @@ LARGEST_PORTION = 64  # runs: a few cache lines of every array
 class Task(NamedTuple):
     """The settings of an ensemble, without its kernel and its runs; it can be pickled and sent to other processes."""
 
-    rows: int  # of numbers that a lane keeps
+    rows: int  # of a thread's block, which has a number for each lane in them
+    indices: tuple[int, ...]  # the rows in which the numbers of the runs are
     fixed: np.ndarray  # what all runs have in common, as `odelab.kernels.attempt.fixed_names` names it
     span: tuple[float, float]
     max_attempts: int
     t_eval: np.ndarray | None  # those of all runs, or a row for each with an infinite time at its end
     maxima: bool
+    switches: bool  # whether two methods take turns
 
     @property
     def wanted(self) -> int | None:
@@ -70,19 +74,31 @@ def prepare(
     own    the names of the times that each run has of its own (`odelab.engines.lanes.rounds.OWN`), or none
     """
     traced = store.slopes_of(problem)
-    asked = asked_of(problem, method, controller, exact)._replace(rows=False, maxima=maxima, windowed=bool(own))
-    names, points = traced.parameters.names, "" if t_eval is None else by
+    options = {"rows": method.switches, "maxima": maxima, "windowed": bool(own)}
+    wanted = wanted_of(problem, method, controller, traced, exact=exact)
+    wanted = [one._replace(asked=one.asked._replace(**options)) for one in wanted]
+    names, points, asked = traced.parameters.names, "" if t_eval is None else by, wanted[0].asked
+
+    def slopes_in(graph):
+        return store.slopes_in(graph, traced)
 
     def make():
         module = module_of_lanes(exact, traced)
-        rows = add_lanes(module, asked, lambda graph: store.slopes_in(graph, traced), names, points, own)
-        return module.text(), len(rows.all)
+        if method.switches:
+            stages = stages_of_lanes(asked, wanted[1].asked, slopes_in)
+            layout = add_pools(module, stages, slopes_in, names, points, own)
+            return module.text(), layout.tall, layout.indices
+        rows = add_lanes(module, asked, slopes_in, names, points, own).all
+        return module.text(), len(rows), (len(rows) - 1,)
 
-    key = ("lanes", id(method), id(controller.law), *asked[3:], asked.n, points, own, exact, traced.key)
-    text, rows = store.kernel(key, make, method, controller.law)
+    kept = [part for one in wanted for part in (one.asked.method, one.asked.law)]
+    text, tall, indices = store.kernel(("lanes", *map(key_of, wanted), points, own), make, *kept)
     values = dict(zip(fixed_names(asked), fixed_values(problem, controller), strict=False))
+    if method.switches:
+        values["ratio"] = method.ratio or ratio_of(problem, method, controller)
     fixed = np.array([value for name, value in values.items() if name not in own], dtype=float)
-    return Prepared(text, Task(rows, fixed, problem.t_span, max_steps, t_eval, maxima), traced.parameters)
+    task = Task(tall, indices, fixed, problem.t_span, max_steps, t_eval, maxima, method.switches)
+    return Prepared(text, task, traced.parameters)
 
 
 @functools.lru_cache(maxsize=16)
@@ -94,7 +110,7 @@ def compiled(text: str) -> tuple[Machine, Callable]:
 
 def run(text: str, task: Task, starts, params, threads: int | None, report) -> Found:
     """All runs through the kernel, on as many threads as there is work for."""
-    found = empty_arrays(starts, task.span[0], task.wanted, task.maxima)
+    found = empty_arrays(starts, task.span[0], task.wanted, task.maxima, task.switches)
     count = min(threads or available(), math.ceil(len(starts) / LANES))
     queue, stop = np.zeros(1, np.int64), threading.Event()
     portion = min(max(1, len(starts) // (PORTIONS * count * LANES)), LARGEST_PORTION)
@@ -136,13 +152,14 @@ def work_through(text, task: Task, queue, portion, starts, params, found: Found,
     """
     _, lanes = compiled(text)
     block = table_on_a_cache_line(task.rows, LANES)
-    block.view(np.int64)[-1] = NOBODY
+    block.view(np.int64)[list(task.indices)] = NOBODY
     share = np.array([0, 0, portion, 0])  # as `odelab.kernels.lanes.SHARE` names them
     nothing = np.zeros(1)
     at, behind = task.t_eval, np.inf if task.span[1] >= task.span[0] else -np.inf
     if at is None or at.ndim == 1:  # those of all runs
         at = np.append(np.zeros(0) if at is None else at, behind)
-    optional = [nothing if array is None else array for array in (found.maxima, at, found.points, found.doubts)]
+    given = (found.maxima, at, found.points, found.doubts, found.turned)
+    optional = [nothing if array is None else array for array in given]
     arrays = (queue, share, task.fixed, starts, params, block, *found[:4], *optional)
     sweeps = 256
     while not stop.is_set():

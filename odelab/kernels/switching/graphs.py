@@ -56,29 +56,35 @@ class Stage(NamedTuple):
     graph       the graph
     carried     {name: node}: what it changes of what the loop carries
     goes_on     whether the same stage comes next, where a run goes on
-    status, row, usual    of an attempt: as `Attempt` has them, and the usual outcomes of conditions
+    one         the attempt that it makes, None where it makes none
+    row, usual  of the attempt: what is recorded of it, and the usual outcomes of conditions
     """
 
     graph: Graph
     carried: dict[str, Node]
     goes_on: Any = None
-    status: Any = None
+    one: Attempt | None = None
     row: tuple[Node, ...] = ()
     usual: dict[int, bool] | None = None
 
 
-def explicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None) -> Stage:
-    """An explicit attempt, and the rule behind it."""
+def explicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None, in_lanes: bool = False) -> Stage:
+    """An explicit attempt, and the rule behind it.
+
+    in_lanes    whether the turns of a run that ends here do not matter
+    """
     one = attempt(pair.explicit, slopes_at, graph, (), project)
     outcomes = usual(one)  # of the attempt alone: those of the rule are not usual ones
     made, accepted = outcome(one)
     before = turns_in(graph)
-    now = closed(graph, turns.after_explicit)(pair.rule(graph), before, accepted, abs(one.row[1]), one.row[4])
-    carried = {name: node for name, (_, node) in one.carried.items()} | turns_after(graph, made, before, now)
+    assert one.twins is not None  # `odelab.auto` has seen to that
+    now = closed(graph, turns.after_explicit)(pair.rule(graph), before, accepted, abs(one.row[1]), *one.twins)
+    carried = {name: node for name, (_, node) in one.carried.items()}
+    carried |= turns_after(None if in_lanes else made, before, now)
     if "slope0" not in one.carried:  # an attempt begins with an evaluation
         carried |= {"fresh": choose(accepted, 0, graph.constant(1))} | counted(graph, 1 - graph.input("fresh", "l"))
-    goes_on = logical("and", carried["turns_seen"] < carried["turns_patience"], carried["turns_even"] < before.wait)
-    return Stage(graph, carried, goes_on, one.status, (*one.row, graph.constant(0.0)), outcomes)
+    goes_on = logical("and", carried["turns_seen"] < before.patience, carried["turns_even"] < before.wait)
+    return Stage(graph, carried, goes_on, one, (*one.row, graph.constant(0.0)), outcomes)
 
 
 def implicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None) -> Stage:
@@ -91,15 +97,44 @@ def implicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None
     given = (before, accepted, abs(one.row[1]), square, abs(proposed))
     now, size, over = closed(graph, turns.after_implicit)(pair.rule(graph), *given)
     over = logical("and", made > 0, over)
-    carried = {name: node for name, (_, node) in one.carried.items()} | turns_after(graph, made, before, now)
+    carried = {name: node for name, (_, node) in one.carried.items()} | turns_after(made, before, now)
     carried |= forgotten(pair, graph, carried, over)
     carried["next_step"] = choose(made > 0, with_sign(pair, graph, size, proposed), proposed)
     fresh, prepared, known = graph.input("fresh", "l"), graph.input("prepared", "l"), choose(accepted, 0, 1)
     lost = choose(over, known, 0)  # the slope of a state that is not left, which the loop has to evaluate again
     carried |= {"fresh": known - lost, "prepared": known}
     carried |= counted(graph, 1 - fresh - lost, 1 - prepared, made)
-    goes_on = logical("and", carried["turns_mode"] != turns.EXPLICIT, carried["turns_even"] < carried["turns_wait"])
-    return Stage(graph, carried, goes_on, one.status, (*one.row, graph.constant(1.0)), outcomes)
+    goes_on = logical("and", carried["turns_mode"] != turns.EXPLICIT, carried["turns_even"] < before.wait)
+    return Stage(graph, carried, goes_on, one, (*one.row, graph.constant(1.0)), outcomes)
+
+
+def implicit_in_lanes(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
+    """An implicit attempt that is counted, and before it the stage `measure` in the lanes that it is time for.
+
+    What the rule decides behind trials and where the explicit method may take over is the stage `settling`.
+    """
+    one = attempt(pair.implicit, slopes_at, graph, ())
+    _, accepted = outcome(one)
+    before, size = turns_in(graph), abs(one.row[1])
+    is_due = closed(graph, turns.is_to_measure)(before)
+    carried = measure(pair, in_window(pair.implicit, graph, slopes_at), graph).carried
+    carried = {name: choose(is_due, node, graph.input(name)) for name, node in carried.items()}
+    now = before._replace(shortest=carried["turns_shortest"], wait=carried["turns_wait"])
+    now = closed(graph, turns.after_counting)(pair.rule(graph), now, accepted, size)
+    carried |= {name: node for name, (_, node) in one.carried.items()} | turns_after(None, before, now)
+    carried |= {"size": size, "by_implicit": graph.input("by_implicit") + choose(accepted, 1.0, graph.constant(0.0))}
+    return Stage(graph, carried, logical("not", closed(graph, turns.is_to_settle)(now)), one)
+
+
+def settling(pair: Pair, graph: Graph) -> Stage:
+    """What the rule decides behind an implicit attempt in a lane."""
+    size, error, proposed = (graph.input(name) for name in ("size", "error", "next_step"))
+    before, accepted = turns_in(graph), graph.input("was_rejected") == 0.0
+    given = (pair.rule(graph), before, accepted, size, error, abs(proposed))
+    now, following, over = closed(graph, turns.after_settling)(*given)
+    carried = turns_after(None, before, now) | forgotten(pair, graph, {}, over)
+    carried["next_step"] = with_sign(pair, graph, following, proposed)
+    return Stage(graph, carried | {"fresh": graph.constant(0)})
 
 
 def look(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
@@ -119,9 +154,9 @@ def measure(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
     rows = derivatives(graph, list(slopes_at(t, u, ())), list(u))
     product = [total([entry * direction[j] for j, entry in row.items()]) for row in rows]
     given = (Array.of(product), unit_of(pair, graph, u), direction, Array.of(pair.rough.tolist()))
-    rho, along = closed(graph, turns.rate_along)(*given)
-    now = closed(graph, turns.after_measure)(turns_in(graph), rho)
-    return Stage(graph, named_turns(graph, now) | {f"direction{i}": x for i, x in enumerate(along)})
+    shortest, along = closed(graph, turns.shortest_along)(*given)
+    now = closed(graph, turns.after_measure)(turns_in(graph), shortest)
+    return Stage(graph, turns_after(None, turns_in(graph), now) | {f"direction{i}": x for i, x in enumerate(along)})
 
 
 def weighing(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
@@ -151,7 +186,10 @@ def slope_at_state(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
 
 
 class Stages(NamedTuple):
-    """All graphs of a run by two methods, in the order in which the loop is written; `ratio` is that of the costs."""
+    """All graphs of a run by two methods; `ratio` is that of the costs.
+
+    settling    behind implicit attempts, of lanes; None for single runs
+    """
 
     pair: Pair
     explicit: Stage
@@ -161,6 +199,7 @@ class Stages(NamedTuple):
     opening: Stage
     measure: Stage
     slope: Stage
+    settling: Stage | None = None
 
     @property
     def ratio(self) -> float:
@@ -174,13 +213,28 @@ def stages_of(explicit: Asked, implicit: Asked, slopes_in: Callable, project_in:
     slopes_in, project_in    the user's functions on the nodes of a graph, as functions of the graph
     """
     pair, made = Pair(explicit, implicit), []
-    attempts = (explicit_attempt, implicit_attempt)
-    for build in (*attempts, look, weighing, opening, measure, slope_at_state):
+    for build in (explicit_attempt, implicit_attempt):
         graph = Graph(trusted=True)
-        project = (project_in(graph),) if project_in is not None and build in attempts else ()
-        slopes_at = slopes_in(graph) if build in attempts else in_window(explicit, graph, slopes_in(graph))
-        made.append(build(pair, slopes_at, graph, *project))
-    return Stages(pair, *made)
+        project = None if project_in is None else project_in(graph)
+        made.append(build(pair, slopes_in(graph), graph, project))
+    return Stages(pair, *made, *stages_between(pair, slopes_in))
+
+
+def stages_of_lanes(explicit: Asked, implicit: Asked, slopes_in: Callable) -> Stages:
+    """The same for runs in lanes."""
+    pair, graphs = Pair(explicit, implicit), [Graph(trusted=True) for _ in range(3)]
+    one = explicit_attempt(pair, slopes_in(graphs[0]), graphs[0], in_lanes=True)
+    other = implicit_in_lanes(pair, slopes_in(graphs[1]), graphs[1])
+    return Stages(pair, one, other, *stages_between(pair, slopes_in))._replace(settling=settling(pair, graphs[2]))
+
+
+def stages_between(pair: Pair, slopes_in: Callable) -> list[Stage]:
+    """What the rule asks for between attempts."""
+    made = []
+    for build in (look, weighing, opening, measure, slope_at_state):
+        graph = Graph(trusted=True)
+        made.append(build(pair, in_window(pair.explicit, graph, slopes_in(graph)), graph))
+    return made
 
 
 def cost(stage: Stage) -> float:
@@ -204,9 +258,15 @@ def named_turns(graph: Graph, now: Turns) -> dict[str, Node]:
     return {name: graph.constant(0.0) + value for name, value in zip(RULE, now, strict=True)}
 
 
-def turns_after(graph: Graph, made: Node, before: Turns, now: Turns) -> dict[str, Node]:
-    """The turns after an attempt; as before where none was made, because the factors or the user's function failed."""
-    return {name: choose(made > 0, x, y) for name, x, y in zip(RULE, now, before, strict=True)}
+def turns_after(made: Node | None, before: Turns, now: Turns) -> dict[str, Node]:
+    """Those of the turns that are not as before.
+
+    made    how many attempts were made: where none was, because the factors or the user's function failed, the turns
+            are as before; None where that does not matter
+    """
+    after = {name: (y, y.lift(x).real()) for name, x, y in zip(RULE, now, before, strict=True)}
+    changed = {name: pair for name, pair in after.items() if pair[0].i != pair[1].i}
+    return {name: x if made is None else choose(made > 0, x, y) for name, (y, x) in changed.items()}
 
 
 def forgotten(pair: Pair, graph: Graph, carried: dict[str, Node], over) -> dict[str, Node]:

@@ -6,7 +6,7 @@ from odelab.control import turns
 from odelab.functions.tracing import Trace
 from odelab.graph.forks import joined
 from odelab.graph.llvm import Module
-from odelab.graph.nodes import Graph
+from odelab.graph.nodes import Graph, Node
 from odelab.kernels.beginning import add_begin, beginning
 from odelab.kernels.single import ADVANCE, store_row
 from odelab.kernels.switching import graphs
@@ -19,7 +19,7 @@ def names_of(stages: Stages) -> list[str]:
     """The names of what the loop carries, in order; those of the rule and the counts lie together."""
     vectors = [f"{name}{i}" for name in ("slope", "direction") for i in range(stages.pair.n)]
     last = [*RULE, *COUNTS]
-    names = dict.fromkeys([*stages.explicit.carried, *stages.implicit.carried, *vectors])
+    names = dict.fromkeys([*stages.explicit.carried, *stages.implicit.carried, *stages.slope.carried, *vectors])
     return [name for name in names if name not in last] + last
 
 
@@ -31,10 +31,15 @@ def add_functions(module: Module, stages: Stages, slopes_in: Callable, fixed, pa
     names, fixed = names_of(stages), [*fixed, "ratio"]
     Loop(module, names, fixed, parameters).write(stages)
     graph = Graph(trusted=True)
-    first = beginning(stages.pair.explicit, slopes_in(graph), graph, ())
-    now = turns.first_turns(abs(first["next_step"]))
-    add_begin(module, graph, first | graphs.named_turns(graph, now), names, fixed, parameters)
+    add_begin(module, graph, first_values(stages, slopes_in(graph), graph), names, fixed, parameters)
     return names
+
+
+def first_values(stages: Stages, slopes_at: Callable, graph: Graph) -> dict[str, Node]:
+    """The first values of a run, as `odelab.kernels.beginning.beginning` has them for one method."""
+    first = beginning(stages.pair.explicit, slopes_at, graph, ())
+    now = turns.first_turns(abs(first["next_step"]))
+    return first | graphs.named_turns(graph, now) | {"fresh": graph.constant(1)}
 
 
 class Loop:
@@ -90,7 +95,7 @@ class Loop:
 
     def go_through(self, stage: Stage) -> list[str]:
         """Compute what a stage changes; returns the further values of an attempt."""
-        further = [] if stage.status is None else [stage.goes_on, stage.status]
+        further = [] if stage.one is None else [stage.goes_on, stage.one.status]
         nodes = [*stage.carried.values(), *further, *stage.row]
         found = self.function.graph(stage.graph, nodes, self.inputs | self.now(), stage.usual)
         for name, value in zip(stage.carried, found, strict=False):

@@ -17,8 +17,12 @@ sizes, positive = st.floats(1e-6, 1e6), st.floats(1e-3, 1e3)
 
 def explicit_steps(now, count, h_rho, size=1.0):
     for _ in range(count):
-        now = turns.after_explicit(RULE, now, True, size, h_rho)
+        now = explicit_step(now, True, size, h_rho)
     return now
+
+
+def explicit_step(now, accepted, size, h_rho):
+    return turns.after_explicit(RULE, now, accepted, size, h_rho**2, 1.0, not math.isnan(h_rho))
 
 
 def tried(gone=1.0):
@@ -46,11 +50,17 @@ def test_one_step_far_beyond_it_is_enough():
     assert turns.is_to_weigh(explicit_steps(turns.first_turns(1.0), 1, 2.5 * RULE.boundary))
 
 
+def test_after_trials_were_refused_steps_far_beyond_it_are_waited_for_as_well():
+    now = turns.first_turns(1.0)._replace(patience=16.0)
+    assert not turns.is_to_weigh(explicit_steps(now, 3, 2.5 * RULE.boundary))
+    assert turns.is_to_weigh(explicit_steps(now, 4, 2.5 * RULE.boundary))
+
+
 @given(size=sizes, count=st.integers(4, 20))
 def test_rejected_attempts_count_for_nothing_but_the_mean_length(size, count):
     before = now = explicit_steps(turns.first_turns(size), 5, 0.1, size)
     for _ in range(count):
-        now = turns.after_explicit(RULE, now, False, size, math.nan)
+        now = explicit_step(now, False, size, math.nan)
     assert now._replace(gone=0.0, level=0.0) == before._replace(gone=0.0, level=0.0)
     assert now.gone == pytest.approx(0.75**count * before.gone)
 
@@ -61,7 +71,7 @@ def test_steps_of_one_size_and_stages_that_do_not_tell_ask_for_looks_that_become
     for k in range(1000):
         if turns.is_to_look(now):
             now, looks = turns.after_look(RULE, now, 1.0, 0.0), looks + 1
-        now = turns.after_explicit(RULE, now, True, 1.0 if h_rho == 0.5 else 2.0**k, h_rho)
+        now = explicit_step(now, True, 1.0 if h_rho == 0.5 else 2.0**k, h_rho)
     assert 10 < looks < 15
 
 
@@ -76,7 +86,7 @@ def test_looks_that_find_one_outweigh_the_steps_that_did_not_see_it():
     for _ in range(200):
         if turns.is_to_look(now):
             now = turns.after_look(RULE, now, 1.0, RULE.boundary)
-        now = turns.after_explicit(RULE, now, True, 1.0, math.nan)
+        now = explicit_step(now, True, 1.0, math.nan)
     assert turns.is_to_weigh(now)
 
 
@@ -123,7 +133,7 @@ def test_an_error_that_is_no_number_refuses_at_once(square):
 
 @given(rho=positive)
 def test_implicit_steps_that_explicit_ones_could_take_give_the_run_back(rho):
-    now = turns.after_measure(tried()._replace(mode=IMPLICIT, even=100.0, promised=0.0), rho)
+    now = turns.after_measure(tried()._replace(mode=IMPLICIT, even=100.0, promised=0.0), 1.0 / rho)
     size = 0.4 * RULE.boundary / rho
     for k in range(4):
         assert now.mode == IMPLICIT, k
@@ -151,5 +161,5 @@ def test_the_fastest_rate_of_a_symmetric_matrix_is_found_from_below(n):
     assert 300.0 < rate < 1001.0
     again, _ = turns.fastest_rate(*given[:6], direction, given[7])
     assert again == pytest.approx(1000.0, rel=1e-2)
-    rho, _ = turns.rate_along(J @ direction, unit, direction, given[7])
-    assert rho == pytest.approx(1000.0, rel=1e-2)
+    shortest, _ = turns.shortest_along(J @ direction, unit, direction, given[7])
+    assert shortest == pytest.approx(1e-3, rel=1e-2)

@@ -1,6 +1,5 @@
 """`ol.AUTO`: explicit where that is cheap, linearly implicit where the problem is stiff, and it says who took what."""
 
-import concurrent.futures
 import pickle
 
 import numpy as np
@@ -207,18 +206,6 @@ def test_wrong_input_is_named(build, error, words):
     with pytest.raises(error, match="`") as refusal:
         build()
     assert words in str(refusal.value)
-
-
-def test_ensembles_take_one_run_after_the_other_and_lanes_say_why():
-    problem = ol.problems.van_der_pol(mu=100.0).replace(t_span=(0.0, 1.0))
-    runs = ol.ensemble(problem, ol.AUTO, u0=[[2.0, 0.0], [1.5, 0.0]], engine="python")
-    alone = ol.solve(problem, ol.AUTO, engine="python")
-    np.testing.assert_array_equal(runs.u[0], alone.end_u)
-    with (
-        concurrent.futures.ThreadPoolExecutor(1) as executor,
-        pytest.raises(ValueError, match=r"not AUTO\(DOPRI5, RODAS4\)"),
-    ):
-        ol.ensemble(problem, ol.AUTO, u0=[[2.0, 0.0]], executor=executor)
 
 
 def test_a_jacobian_that_fails_leaves_the_run_to_the_explicit_method():
