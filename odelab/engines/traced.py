@@ -97,7 +97,7 @@ class TracedEngine:
         u0 = np.array(problem.u0)
         self.kernel.begin(address(u0), *self.given, self.carried[0], self.carried[2])
         evaluations = int(self.whole[-1])
-        if evaluations < 0 or problem.mass is not None:
+        if evaluations < 0 or not (problem.mass is None or problem.mass_matrix.is_unit):
             return begin(problem, self.method, controller, self.slopes_in_python())
         slope = self.part("first_slope0")
         size = None if controller.law is None else abs(self.numbers[self.at["next_step"]])
