@@ -23,7 +23,6 @@ from odelab.graph.forks import join, joined
 from odelab.graph.nodes import Graph, Node, choose
 from odelab.kernels import implicit
 from odelab.status import Status
-from odelab.stiffness.h_rho import APART
 
 WINDOW = ("earliest", "latest")  # inputs: the first and the last time that the right-hand side is shown
 FAILURES = 3  # after so many failures of the factors in a row, the step size is not to blame for them
@@ -99,7 +98,7 @@ def attempt(asked: Asked, slopes_at: Callable, graph: Graph, params, project: Ca
 
     def record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
         kept.update(began=t, dt=dt, old=u, slopes=slopes[method.final], mean_slope=mean_slope, new=u_new, memory=memory)
-        sai, rho = squares(method, u, dt, slopes, mean_slope, u_new) if asked.maxima else (0.0, 0.0)
+        sai, rho = squares(method, u, dt, slopes, mean_slope) if asked.maxima else (0.0, 0.0)
         largest = [choose(now > before, now, before) for now, before in zip((sai, rho), carry[0], strict=False)]
         return tuple(largest), carry[1] + 1
 
@@ -314,22 +313,18 @@ def unless_singular(asked: Asked, graph: Graph, status, carried, is_solved):
     return choose(singular, int(Status.SINGULAR), status), {**carried, "unsolved": (before, unsolved)}
 
 
-def squares(method, u, dt, slopes, mean_slope, u_new):
+def squares(method, u, dt, slopes, mean_slope):
     """The squares of SAI and h rho; NaN in place of the second where the method has no twin stages."""
-    sai = (mean_slope * mean_slope).sum() / (u * u).sum()
+    sai = core.squared(mean_slope) / core.squared(u)
     if method.twin_stages is None:
         return sai, math.nan
-    first, last = method.twin_stages
-    stiff = slopes[last] - slopes[first]
-    apart = u_new - core.moved(core.combine, u, dt, method.tableau.a[first], slopes, first)
-    distance = (apart * apart).sum()
-    rho = dt * dt * (stiff * stiff).sum() / distance
-    return sai, choose(distance > APART**2 * (u * u).sum(), rho, math.nan)
+    rate = core.twin_rate_of(core.combine, choose, core.squared, method.tableau, method.twin_stages)
+    return sai, dt * dt * rate(u, dt, slopes)
 
 
 def row_of(asked: Asked, graph: Graph, t, kept) -> list[Node]:
     """What `odelab.engines.rows.Rows` keeps of a step."""
-    sai, rho = squares(asked.method, *(kept[name] for name in ("old", "dt", "slopes", "mean_slope", "new")))
+    sai, rho = squares(asked.method, *(kept[name] for name in ("old", "dt", "slopes", "mean_slope")))
     error = kept["memory"].history.error if asked.law is not None else math.nan
     roots = [nodes.one("sqrt", graph_node(graph, x)) for x in (error, sai, rho)]
     return [t, kept["dt"], *roots, *(graph_node(graph, x) for x in kept["new"])]
