@@ -61,6 +61,11 @@ class MassMatrix:
         rows = self.sparse.tocsr().tocoo()
         return tuple(zip(rows.row.tolist(), rows.col.tolist(), rows.data.tolist(), strict=True))
 
+    @functools.cached_property
+    def is_unit(self) -> bool:
+        """Is it I, so that u' is what the right-hand side returns?"""
+        return self.entries == tuple((i, i, 1.0) for i in range(self.size))
+
     @property
     def equations(self) -> int:
         """How many algebraic equations there are: n less the rank."""

@@ -221,8 +221,8 @@ def error_control(squared_error, log2, power, limit, cautious):
         square = squared_error(errors, u, u_new, rtol, atol)
         log_e = 0.5 * log2(max(square, LEAST_SQUARE)) - set_point
         log_r = 0.0
-        if last != 0.0 and (a2 != 0.0 or a3 != 0.0):  # a field of the history that the law does not use stays zero
-            log_r = log2(dt / last)
+        if a2 != 0.0 or a3 != 0.0:  # a field of the history that the law does not use stays zero
+            log_r = log2(dt / where(last != 0.0, last, dt))  # without a branch, which would double what follows
         accepted = square <= 1.0
         may_grow = not cautious or rejected == 0.0
         factor = OUT_OF_DOMAIN

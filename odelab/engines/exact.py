@@ -24,13 +24,17 @@ class ExactEngine(PythonEngine):
 
     def __post_init__(self):
         super().__post_init__()
-        slopes = store.slopes_of(self.problem)
-        self.rhs = values_of(slopes, array_form(self.problem), self.problem.seen)
+        self.rhs = slopes_of(self.problem)
         if self.method.needs_jacobian:
-            self.stepper = stepper_of(self.method, slopes, self.problem)
+            self.stepper = stepper_of(self.method, store.slopes_of(self.problem), self.problem)
         if self.project is not None:
             projected = values_of(store.projection_of(self.project, self.problem.size), None)
             self.after = lambda u: projected(math.nan, u, ())
+
+
+def slopes_of(problem: Problem) -> Callable:
+    """The right-hand side of a problem, with the bits of the kernels."""
+    return values_of(store.slopes_of(problem), array_form(problem), problem.seen)
 
 
 def values_of(traced: Traced, plain: Callable | None, seen: Callable = float) -> Callable:

@@ -8,7 +8,7 @@ import numpy as np
 
 from odelab.control.controllers import Start
 from odelab.core import State
-from odelab.engines.exact import ExactEngine
+from odelab.engines.exact import ExactEngine, slopes_of
 from odelab.engines.python import PythonEngine, begin, checked_rhs, taken_over
 from odelab.engines.rows import Rows
 from odelab.engines.steps import Chunk, Record
@@ -97,9 +97,9 @@ class TracedEngine:
         u0 = np.array(problem.u0)
         self.kernel.begin(address(u0), *self.given, self.carried[0], self.carried[2])
         evaluations = int(self.whole[-1])
-        if evaluations < 0 or "slope0" not in self.at:
+        if evaluations < 0 or not (problem.mass is None or problem.mass_matrix.is_unit):
             return begin(problem, self.method, controller, self.slopes_in_python())
-        slope = self.part("slope0")
+        slope = self.part("first_slope0")
         size = None if controller.law is None else abs(self.numbers[self.at["next_step"]])
         run = Start(self.method, problem.rhs, problem.params, t0, t1, u0, slope, size)
         self.begun = State(t0, u0, slope, True, controller.start(run)[0])
@@ -107,9 +107,7 @@ class TracedEngine:
 
     def slopes_in_python(self) -> Callable:
         """The right-hand side for plain Python, with the bits of this engine."""
-        if self.exact:
-            return ExactEngine(self.problem, self.method, self.controller, self.project).rhs
-        return checked_rhs(self.problem)
+        return slopes_of(self.problem) if self.exact else checked_rhs(self.problem)
 
     def part(self, name: str) -> np.ndarray:
         """A copy of the n numbers from this name on."""

@@ -23,7 +23,6 @@ from odelab.graph.forks import join, joined
 from odelab.graph.nodes import Graph, Node, choose
 from odelab.kernels import implicit
 from odelab.status import Status
-from odelab.stiffness.h_rho import APART
 
 WINDOW = ("earliest", "latest")  # inputs: the first and the last time that the right-hand side is shown
 FAILURES = 3  # after so many failures of the factors in a row, the step size is not to blame for them
@@ -101,7 +100,7 @@ def attempt(asked: Asked, slopes_at: Callable, graph: Graph, params, project: Ca
 
     def record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
         kept.update(began=t, dt=dt, old=u, slopes=slopes[method.final], mean_slope=mean_slope, new=u_new, memory=memory)
-        sai, rho = squares(method, u, dt, slopes, mean_slope, u_new) if asked.maxima else (0.0, 0.0)
+        sai, rho = squares(method, u, dt, slopes, mean_slope) if asked.maxima else (0.0, 0.0)
         largest = [choose(now > before, now, before) for now, before in zip((sai, rho), carry[0], strict=False)]
         return tuple(largest), carry[1] + 1
 
@@ -129,7 +128,7 @@ def attempt(asked: Asked, slopes_at: Callable, graph: Graph, params, project: Ca
         status, carried = unless_raised(graph, status, carried)
     row, twins = row_of(asked, graph, carried["t"][1], kept) if asked.rows else [], None
     if asked.rows and method.twin_stages is not None:
-        twins = twin_squares(method, *(kept[name] for name in ("old", "dt", "slopes", "new")))
+        twins = twin_squares(method, *(kept[name] for name in ("old", "dt", "slopes")))
     return Attempt(graph, carried, status, row, step_of(graph, kept), twins, place_of_end(asked, graph))
 
 
@@ -318,27 +317,26 @@ def unless_singular(asked: Asked, graph: Graph, status, carried, is_solved):
     return choose(singular, int(Status.SINGULAR), status), {**carried, "unsolved": (before, unsolved)}
 
 
-def squares(method, u, dt, slopes, mean_slope, u_new):
+def squares(method, u, dt, slopes, mean_slope):
     """The squares of SAI and h rho; NaN in place of the second where the method has no twin stages."""
-    sai = (mean_slope * mean_slope).sum() / (u * u).sum()
+    sai = core.squared(mean_slope) / core.squared(u)
     if method.twin_stages is None:
         return sai, math.nan
-    stiff, apart, told = twin_squares(method, u, dt, slopes, u_new)
-    return sai, choose(told, stiff / apart, math.nan)
+    rate = core.twin_rate_of(core.combine, choose, core.squared, method.tableau, method.twin_stages)
+    return sai, dt * dt * rate(u, dt, slopes)
 
 
-def twin_squares(method, u, dt, slopes, u_new):
-    """Squares whose ratio is that of h rho, and whether they tell it: the states of the stages may be too near."""
-    first, last = method.twin_stages
-    stiff = slopes[last] - slopes[first]
-    apart = u_new - core.moved(core.combine, u, dt, method.tableau.a[first], slopes, first)
-    distance = (apart * apart).sum()
-    return dt * dt * (stiff * stiff).sum(), distance, distance > APART**2 * (u * u).sum()
+def twin_squares(method, u, dt, slopes):
+    """Numbers whose ratio is the square of h rho, and whether they tell it."""
+    stiff, apart, told = core.twin_squares_of(core.combine, core.squared, method.tableau, method.twin_stages)(
+        u, dt, slopes
+    )
+    return dt * dt * stiff, apart, told
 
 
 def row_of(asked: Asked, graph: Graph, t, kept) -> list[Node]:
     """What `odelab.engines.rows.Rows` keeps of a step."""
-    sai, rho = squares(asked.method, *(kept[name] for name in ("old", "dt", "slopes", "mean_slope", "new")))
+    sai, rho = squares(asked.method, *(kept[name] for name in ("old", "dt", "slopes", "mean_slope")))
     error = kept["memory"].history.error if asked.law is not None else math.nan
     roots = [nodes.one("sqrt", graph_node(graph, x)) for x in (error, sai, rho)]
     return [t, kept["dt"], *roots, *(graph_node(graph, x) for x in kept["new"])]

@@ -11,18 +11,20 @@ from odelab.graph import nodes
 from odelab.graph.forks import joined
 from odelab.graph.llvm import Function, Module
 from odelab.graph.nodes import Graph, Node, choose
-from odelab.kernels.attempt import Asked, in_window
+from odelab.kernels.attempt import Asked, in_window, named
 
 
 def beginning(asked: Asked, slopes_at: Callable, graph: Graph, params) -> dict[str, Node]:
     """{name: node} of the first values of a run, as `odelab.kernels.attempt` carries them, and "evaluations".
+
+    The slope at the start has the names "first_slope0", ..., too, for methods that do not carry one.
 
     The input "given_step" is the size of the first step, 0 where it is to be found.
     """
     t0, t1, given = (graph.input(name) for name in ("t0", "t1", "given_step"))
     u, slopes_at = graph.inputs("u", asked.n), in_window(asked, graph, slopes_at)
     slope = slopes_at(t0, u, params)
-    first = {"t": t0, **{f"u{i}": x for i, x in enumerate(u)}, **{f"slope{i}": x for i, x in enumerate(slope)}}
+    first = {"t": t0, **named("u", u), **named("slope", slope), **named("first_slope", slope)}
     first["largest_rho"] = graph.constant(-1.0)  # below the square of any
     if asked.law is None:
         return first | {"evaluations": graph.constant(1)}

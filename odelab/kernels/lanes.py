@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from odelab.graph.llvm import Function, Module
-from odelab.graph.nodes import Graph, Node, choose, logical
+from odelab.graph.nodes import Graph, Node, arguments_of, choose, logical, used
 from odelab.kernels.attempt import Asked, Attempt, attempt, fixed_names
 from odelab.kernels.beginning import add_begin, beginning
 from odelab.kernels.inside import inside
@@ -24,6 +24,7 @@ from odelab.status import Status
 NOBODY, RETIRED = -1, -2  # instead of a run's index: the lane waits for a run; the queue was empty when it asked
 LANES = 32
 WIDE, NARROW = 16, 8  # lanes in one vector
+MANY, AT_ONCE = 1_700, 8  # vectors are narrow from so many operations on, or from so many that wait for no other
 ARGUMENTS = {
     **dict.fromkeys(("queue", "share", "fixed", "starts", "params", "block", "ends", "times", "counts", "codes"), "p"),
     **dict.fromkeys(("maxima", "at", "points", "doubts", "turned"), "p"),
@@ -56,9 +57,18 @@ class Rows(NamedTuple):
         return self.all.index(name) * LANES
 
 
-def vector_width(asked: Asked) -> int:
-    """How many lanes one vector has: wide ones suit the elimination of a few components."""
-    return WIDE if asked.method.needs_jacobian and 3 <= asked.n < 8 else NARROW
+def vector_width(attempt: Attempt) -> int:
+    """How many lanes one vector has.
+
+    A wide one is two registers, whose operations need not wait for each other. That helps where those of an attempt
+    wait for each other, and not where many of them can be made at once, which then do not find enough registers. The
+    code of a wide one is twice as long, and slow if it does not fit into the processor's cache.
+    """
+    graph = attempt.graph
+    depth: dict[int, int] = {}  # of an operation: the longest row of operations that wait for each other, to it
+    for i in used(graph, [*(after for _, after in attempt.carried.values()), attempt.status]):
+        depth[i] = 1 + max((depth[k] for k in arguments_of(graph.ops[i])), default=0)
+    return WIDE if len(depth) < min(MANY, AT_ONCE * max(depth.values())) else NARROW
 
 
 def add_lanes(module: Module, asked: Asked, slopes_in: Callable, parameters: list[str], points: str, own=()) -> Rows:
@@ -82,7 +92,7 @@ def add_lanes(module: Module, asked: Asked, slopes_in: Callable, parameters: lis
     parts = Parts(module, asked, rows, fixed, bool(own))
     fill = None if within is None else add_fill_points(parts, within)
     look_after = add_look_after(parts, begin, fill)
-    function = module.function("lanes", ARGUMENTS, vector_width(asked))
+    function = module.function("lanes", ARGUMENTS, vector_width(one))
     given = {name: function.everywhere("d", function.load("d", "%fixed", k, 1)) for k, name in enumerate(fixed)}
     given["most"] = function.everywhere("l", "%most")
     flagged, made = function.variable("b", "true", 1), function.variable("l", "0", 1)

@@ -27,7 +27,7 @@ class RunKernel(NamedTuple):
     machine    the code, which lives as long as this object
     begin      as `odelab.kernels.beginning.add_begin` has it
     advance    as `odelab.kernels.single.add_advance` has it
-    at         the place of each value that the loop carries, by its name
+    at         the place of each value that `begin` writes and the loop carries, by its name
     memory     the places of what the controller remembers
     ratio      the cost of an implicit attempt over that of an explicit one, of a run by two methods
     """
@@ -166,7 +166,10 @@ def made(*wanted: Wanted) -> RunKernel:
 
 
 def module_and_names(*wanted: Wanted) -> tuple[Module, list[str], float]:
-    """The module of a single run, the names of what its loop carries, in order, and `RunKernel.ratio`."""
+    """The module of a single run, the names of what `begin` writes, in order, and `RunKernel.ratio`.
+
+    The loop carries the first of them; behind them is the slope at the start.
+    """
     asked, slopes, projection, exact = wanted[0]
     module, parameters, fixed = module_of_run(exact, slopes, projection), slopes.parameters.names, fixed_names(asked)
 
@@ -183,5 +186,6 @@ def module_and_names(*wanted: Wanted) -> tuple[Module, list[str], float]:
     one = attempt(asked, slopes_in(graph), graph, (), project)
     add_advance(module, one, fixed, parameters)
     graph = Graph(trusted=True)
-    add_begin(module, graph, beginning(asked, slopes_in(graph), graph, ()), list(one.carried), fixed, parameters)
-    return module, list(one.carried), 1.0
+    names = [*one.carried, *(f"first_slope{i}" for i in range(asked.n))]
+    add_begin(module, graph, beginning(asked, slopes_in(graph), graph, ()), names, fixed, parameters)
+    return module, names, 1.0

@@ -4,8 +4,8 @@ import numpy as np
 
 from odelab import maths
 from odelab.problem import Invariant, Problem, Reference
-from odelab.problems.reference_values import references
-from odelab.problems.support import number
+from odelab.problems.common.reference_values import references
+from odelab.problems.common.support import number
 
 
 def robertson_dae_rhs(t, u, params):

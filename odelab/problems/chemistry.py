@@ -3,8 +3,8 @@
 import numpy as np
 
 from odelab.problem import Invariant, Problem
-from odelab.problems.reference_values import references
-from odelab.problems.support import number
+from odelab.problems.common.reference_values import references
+from odelab.problems.common.support import number
 
 
 def robertson_rhs(t, u, params):

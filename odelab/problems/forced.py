@@ -7,8 +7,8 @@ import numpy as np
 
 from odelab import maths
 from odelab.problem import Problem
+from odelab.problems.common.support import number
 from odelab.problems.linear_systems import COMPONENTS, checked_matrix
-from odelab.problems.support import number
 
 
 @functools.cache

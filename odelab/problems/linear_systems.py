@@ -6,7 +6,7 @@ import linecache
 import numpy as np
 
 from odelab.problem import Problem
-from odelab.problems.support import number
+from odelab.problems.common.support import number
 
 COMPONENTS = 16  # beyond it array form: numba refuses 1000 parameters (n = 32) and needs seconds for 500
 PRESS = ((998.0, 1998.0), (-999.0, -1999.0))

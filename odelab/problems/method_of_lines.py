@@ -11,7 +11,7 @@ import numpy as np
 
 from odelab import maths
 from odelab.problem import Problem
-from odelab.problems.support import also_in_array_form, number, whole_number
+from odelab.problems.common.support import also_in_array_form, number, whole_number
 
 
 def brusselator_1d_rhs(t, u, params, out):

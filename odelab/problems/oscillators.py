@@ -3,8 +3,8 @@
 import numpy as np
 
 from odelab.problem import Problem
-from odelab.problems.reference_values import references
-from odelab.problems.support import number
+from odelab.problems.common.reference_values import references
+from odelab.problems.common.support import number
 
 
 def van_der_pol_rhs(t, u, params):

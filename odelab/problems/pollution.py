@@ -5,8 +5,8 @@ import functools
 import numpy as np
 
 from odelab.problem import Invariant, Problem
-from odelab.problems.reference_values import references
-from odelab.problems.support import number
+from odelab.problems.common.reference_values import references
+from odelab.problems.common.support import number
 
 # reactants -> products, by the species' numbers; each reaction runs at its rate times the product of its reactants
 REACTIONS = """

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from odelab.problem import Problem
-from odelab.problems.support import number, states
+from odelab.problems.common.support import number, states
 
 
 def davis_skodje_rhs(t, u, params):

@@ -6,8 +6,8 @@ import numpy as np
 
 from odelab import maths
 from odelab.problem import Problem
-from odelab.problems.reference_values import references
-from odelab.problems.support import number, states
+from odelab.problems.common.reference_values import references
+from odelab.problems.common.support import number, states
 
 QUARTER_PI = maths.pi / 4.0
 

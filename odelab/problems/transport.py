@@ -9,7 +9,7 @@ import functools
 import numpy as np
 
 from odelab.problem import Problem
-from odelab.problems.support import also_in_array_form, number, whole_number
+from odelab.problems.common.support import also_in_array_form, number, whole_number
 
 
 def advection_1d_rhs(t, u, params, out):

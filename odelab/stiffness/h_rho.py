@@ -1,8 +1,7 @@
 """h * rho: how near a step is to the stability boundary of its method.
 
-Hairer and Wanner (Solving ODEs II, IV.2): two stages at the same time differ only through the Jacobian, so
-rho ~ ||k_i - k_j|| / ||g_i - g_j||, at no extra evaluation. Where a method has no such pair, the power method of
-`odelab.methods.spectral_radius` finds rho.
+Two stages at the same time tell rho (`odelab.core.twin_rate_of`). Where a method has no such pair, the power method of
+`odelab.methods.spectral_radius` finds it.
 """
 
 import numpy as np
@@ -12,9 +11,6 @@ from odelab.methods.interface import StepMethod
 from odelab.methods.spectral_radius import spectral_radius
 from odelab.runs.dense import stage_slopes
 
-# Twin stages whose states lie nearer to each other than this share of ||u||, 8,192 spacings of doubles, are not used:
-# the difference of their slopes would be rounding from the fourth digit on.
-APART = 2.0**-39
 AT_ONCE = 1 << 18  # steps times components that are repeated together; bounds the memory
 NEAR = 0.8  # of the boundary: with the I law, h rho of a stiff linear problem varies between 0.8 and 1.1 of it
 
@@ -40,16 +36,9 @@ def _of_steps_again(problem, method, t, u, h):
 
 def from_stages(method: StepMethod, u, h, slopes):
     """The same from the slopes (stages, ..., n) of the steps, for a method with twin stages."""
-    twins = method.twin_stages
-    assert twins is not None
-    first, last = twins
-    h = np.asarray(h)[..., None]
-    # The states are formed as in the step, with the same rounding, so that their difference belongs to these slopes.
-    states = [core.moved(core.combine, u, h, method.tableau.a[i], slopes, i) for i in twins]
-    stiff = np.linalg.norm(h * (slopes[last] - slopes[first]), axis=-1)
-    apart = np.linalg.norm(states[1] - states[0], axis=-1)
-    told = apart > APART * np.linalg.norm(u, axis=-1)
-    return np.where(told, stiff / np.where(told, apart, 1.0), np.nan)
+    h = np.asarray(h)
+    rate = core.twin_rate_of(core.combine, np.where, lambda x: (x * x).sum(-1), method.tableau, method.twin_stages)
+    return abs(h) * np.sqrt(rate(u, h[..., None], slopes))
 
 
 def samples(trajectory, count=24):

@@ -106,7 +106,7 @@ def edited(tmp_path):
         ("odelab/methods/explicit.py", True, True),
         ("odelab/control/feedback.py", True, True),
         ("odelab/arrays.py", True, True),
-        ("odelab/problems/pendulum.py", False, False),
+        ("odelab/problems/bodies/pendulum.py", False, False),
         ("odelab/plot/a_new_file.py", False, False),
         ("netbridge/progress.py", False, False),
         ("netbridge/model/notes.txt", False, False),

@@ -9,11 +9,10 @@ a hundred stages, and most of its time goes into the loop over the state in each
 import functools
 import math
 
-from odelab.core import moved
+from odelab import core
 from odelab.engines.numba.request import Request
 from odelab.engines.rows import ERROR, RHO, SAI, SIZE, TIME
 from odelab.right_hand_side import ARRAY, IN_PLACE
-from odelab.stiffness.h_rho import APART
 
 LAYOUTS = ("stabilised", "generic")
 IMPORTS = """
@@ -94,9 +93,7 @@ def step_lines(request: Request) -> list[str]:
         tableau, twins = request.method.tableau, request.method.twin_stages
         h_rho = "no_h_rho"
         if twins is not None:
-            first, last = twins
-            rows = f"TABLEAU.a[{first}], TABLEAU.a[{last}]"
-            h_rho = f"twin_h_rho(jit_once(core.combine, EXACT), {first}, {last}, {rows})"
+            h_rho = f"twin_h_rho(TABLEAU, {twins})"
         return [
             f"TABLEAU = core.{tableau!r}",
             "step = jit(core.rk_step_of(jit_once(core.combine, INLINED), TABLEAU), options=INLINED)",
@@ -176,19 +173,11 @@ def no_h_rho(u, dt, slopes):
 
 
 @functools.cache
-def twin_h_rho(combine, first, last, weights_first, weights_last):
-    """h rho from two stages at the same time, as `odelab.stiffness.h_rho.from_stages` finds it for many steps."""
+def twin_h_rho(tableau, twins):
+    """h rho from two stages at the same time."""
+    rate = core.twin_rate_of(core.combine, core.where, core.squared, tableau, twins)
 
     def h_rho(u, dt, slopes):
-        one = moved(combine, u, dt, weights_first, slopes, first)
-        other = moved(combine, u, dt, weights_last, slopes, last)
-        stiff, apart, size = 0.0, 0.0, 0.0
-        for i in range(u.size):
-            stiff += (slopes[last][i] - slopes[first][i]) * (slopes[last][i] - slopes[first][i])
-            apart += (other[i] - one[i]) * (other[i] - one[i])
-            size += u[i] * u[i]
-        if apart > APART * APART * size:
-            return abs(dt) * math.sqrt(stiff / apart)
-        return math.nan
+        return abs(dt) * math.sqrt(rate(u, dt, slopes))
 
     return h_rho

@@ -68,7 +68,7 @@ def array_attempt(large: Large) -> ArrayAttempt:
 
     def record(count, memory, t, dt, h, u, slopes, mean_slope, u_new):
         kept.update(dt=dt, memory=memory, new=u_new, slopes=slopes)
-        kept["squares"] = squares(asked.method, u, dt, slopes, mean_slope, u_new)
+        kept["squares"] = squares(asked.method, u, dt, slopes, mean_slope)
         return count + 1
 
     def once():

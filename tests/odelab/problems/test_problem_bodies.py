@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from odelab import problems
-from odelab.problems.three_bodies import CIRCULAR
+from odelab.problems.bodies.three_bodies import CIRCULAR
 from tests.clock import cost
 
 seeds = st.integers(0, 2**32 - 1)

@@ -34,8 +34,8 @@ import numpy as np
 
 from odelab import maths
 from odelab.problem import Problem
-from odelab.problems.gravity import gravity_invariants, gravity_jacobian
-from odelab.problems.support import number, whole_number
+from odelab.problems.bodies.gravity import gravity_invariants, gravity_jacobian
+from odelab.problems.common.support import number, whole_number
 
 EQUAL = (1.0, 1.0, 1.0)
 RADIUS = (0.9, 1.2)

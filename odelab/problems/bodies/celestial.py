@@ -4,7 +4,7 @@ import numpy as np
 
 from odelab import maths
 from odelab.problem import Invariant, Problem
-from odelab.problems.reference_values import references
+from odelab.problems.common.reference_values import references
 
 MOON = 0.012277471  # the moon's share of the mass
 START = (0.994, 0.0, 0.0, -2.00158510637908252240537862224)

@@ -4,7 +4,7 @@ import numpy as np
 
 from odelab import maths
 from odelab.problem import Invariant, Problem
-from odelab.problems.support import number
+from odelab.problems.common.support import number
 
 
 def elastic_pendulum_rhs(t, u, params):

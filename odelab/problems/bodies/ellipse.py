@@ -6,7 +6,7 @@ import numpy as np
 
 from odelab import maths
 from odelab.problem import Invariant, Problem
-from odelab.problems.support import number, states
+from odelab.problems.common.support import number, states
 
 NEWTON_STEPS = 50
 

@@ -2,8 +2,8 @@
 
 from odelab import maths
 from odelab.problem import Problem
-from odelab.problems.gravity import gravity_invariants, gravity_jacobian
-from odelab.problems.reference_values import references
+from odelab.problems.bodies.gravity import gravity_invariants, gravity_jacobian
+from odelab.problems.common.reference_values import references
 
 MASSES = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)
 START = (
