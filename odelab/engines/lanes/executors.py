@@ -20,7 +20,7 @@ WORKERS = 8  # assumed where an executor does not say how many workers it has
 
 def run_in_pieces(executor: Executor, text: str, task: Task, starts, params, report) -> Found:
     """Run the ensemble in pieces, each on a worker of the executor; Ctrl-C keeps the pieces that are finished."""
-    found = empty_arrays(starts, task.span[0], task.wanted, task.maxima, task.switches)
+    found = empty_arrays(starts, task.span[0], task.wanted, task.maxima, switches=task.switches)
     workers = getattr(executor, "_max_workers", None) or WORKERS
     edges = np.linspace(0, len(starts), min(PER_WORKER * workers, len(starts)) + 1).astype(int)
     futures = {

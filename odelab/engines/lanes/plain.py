@@ -35,7 +35,7 @@ def one_by_one(
     engines: list[str] = []
     records: list = [() for _ in starts]
     wanted = None if t_eval is None else np.shape(t_eval)[-1]
-    found = empty_arrays(starts, problem.t_span[0], wanted, maxima, method.switches)
+    found = empty_arrays(starts, problem.t_span[0], wanted, maxima, switches=method.switches)
     if times is not None:
         found.times[:] = times.spans[:, 0]
     for i in range(len(starts)):

@@ -93,7 +93,7 @@ def run_in_rounds(
     switches     whether two methods take turns
     """
     wanted = None if times.wanted is None else times.wanted.shape[1]
-    found = empty_arrays(starts, times.spans[:, 0], wanted, maxima, switches)
+    found = empty_arrays(starts, times.spans[:, 0], wanted, maxima, switches=switches)
     count = len(starts)
     ends = np.concatenate([times.stops, times.spans[:, 1:]], axis=1)
     ends = np.take_along_axis(ends, np.argsort(np.isnan(ends), axis=1, kind="stable"), axis=1)  # those of fewer first

@@ -110,7 +110,7 @@ def compiled(text: str) -> tuple[Machine, Callable]:
 
 def run(text: str, task: Task, starts, params, threads: int | None, report) -> Found:
     """All runs through the kernel, on as many threads as there is work for."""
-    found = empty_arrays(starts, task.span[0], task.wanted, task.maxima, task.switches)
+    found = empty_arrays(starts, task.span[0], task.wanted, task.maxima, switches=task.switches)
     count = min(threads or available(), math.ceil(len(starts) / LANES))
     queue, stop = np.zeros(1, np.int64), threading.Event()
     portion = min(max(1, len(starts) // (PORTIONS * count * LANES)), LARGEST_PORTION)
