@@ -102,6 +102,7 @@ def ensemble(
     """
     from odelab.engines.lanes import causes, executors, plain, rounds  # with what runs lanes
     from odelab.engines.lanes import threads as threaded
+    from odelab.engines.lanes.watched import Watcher
 
     refuse_unknown(ensemble, _unknown, inspect.signature(solve).parameters)
     controller = adaptive() if controller is None else controller
@@ -114,7 +115,10 @@ def ensemble(
     check_workers(threads, executor)
     check_way(t_eval_by, method)
     starts, sets = batches(problem, u0, params)
-    timetable = rounds.timetable(problem, len(starts), t_span, tstops, t_eval)
+    watched = checked_events(events)
+    check_projection(project, problem)
+    has_pieces = bool(watched) and (t_eval is not None or any(event.change for event in watched))
+    timetable = rounds.timetable(problem, len(starts), t_span, tstops, t_eval, has_pieces)
     times = checked_times("t_eval", t_eval, problem) if timetable is None else timetable.wanted
     if sensitivities is not None:
         for name, given in (("maxima", maxima), ("events", events), ("project", project)):
@@ -143,15 +147,14 @@ def ensemble(
         return sensitive_ensemble(whole, system, controller)
     report = reporter(progress)
     reason = "engine='python' was asked for" if engine == "python" else obstacle_to_lanes(problem, method, controller)
-    watched = checked_events(events)
-    check_projection(project, problem)
-    if reason is None and (watched or project is not None):
-        reason = "lanes know neither `events` nor `project`"
+    if reason is None and watched and maxima:
+        reason = "lanes know `maxima` without `events` alone"
     prepared = None
     if reason is None:
         try:
             names = () if timetable is None else rounds.OWN
-            prepared = threaded.prepare(problem, method, controller, times, t_eval_by, maxima, max_steps, exact, names)
+            settings = (t_eval_by, maxima, max_steps, exact, names, watched, project)
+            prepared = threaded.prepare(problem, method, controller, times, *settings)
         except Untraceable as refusal:
             reason = str(refusal)
     if prepared is not None and prepared.parameters.builds_in and params is not None:
@@ -161,22 +164,30 @@ def ensemble(
         rows = np.tile(np.array(own, dtype=float), (len(starts), 1)) if params is None or sets is None else sets
         text, task = prepared.text, prepared.task
 
-        def run_lanes(starts, rows, wanted):
+        def run_lanes(starts, rows, wanted, left=None):
             now = task._replace(t_eval=wanted)
             if executor is not None:
-                return executors.run_in_pieces(executor, text, now, starts, rows, report)
-            return threaded.run(text, now, starts, rows, threads, report)
+                return executors.run_in_pieces(executor, text, now, starts, rows, report, left)
+            return threaded.run(text, now, starts, rows, threads, report, left)
 
-        if timetable is None:
+        varied, watcher = None if params is None else sets, None
+        if watched:
+            own = timetable is not None
+            watcher = Watcher(
+                problem, method, controller, watched, project, task.rows, rows, varied, own, t_eval_by, exact
+            )
+        if timetable is None and watcher is None:
             found = run_lanes(starts, rows, times)
         else:
-            found = rounds.run_in_rounds(run_lanes, timetable, starts, rows, maxima, max_steps)
-        varied = None if params is None else sets
-        plain.finish_alone(
-            found, problem, method, controller, starts, varied, times, t_eval_by, max_steps, exact, timetable
-        )
+            all_times = timetable or rounds.timetable(problem, len(starts), None, None, None, True)
+            own = timetable is not None
+            found = rounds.Rounds(run_lanes, all_times, own, starts, rows, maxima, max_steps, watcher).run()
+        settings = (t_eval_by, max_steps, exact, timetable, watcher, events, project)
+        plain.finish_alone(found, problem, method, controller, starts, varied, times, *settings)
         causes.diagnose(found, starts, varied, problem, method, controller)
-        return with_warning(named_arrays(found, times, "compiled", problem, method, controller))
+        runs = named_arrays(found, times, "compiled", problem, method, controller)
+        runs.events = None if watcher is None else watcher.records(len(runs))
+        return with_warning(runs)
     if executor is not None:
         raise ValueError(f"`executor` takes the work of kernels only, and there is none here: {reason}.")
     alone = watched or project is not None

@@ -205,6 +205,12 @@ class Function:
     def choose(self, condition: str, kind: str, a, b) -> str:
         return self.value(f"select i1 {condition}, {TYPES[kind]} {a}, {TYPES[kind]} {b}")
 
+    def fenced(self, value: str) -> str:
+        """A double of which LLVM does not see where it comes from: nothing is computed together with its origin."""
+        kind = self.type("d")
+        suffix = "f64" if self.width == 1 else f"v{self.width}f64"
+        return self.value(f"call {kind} {self.module.declare(kind, f'@llvm.arithmetic.fence.{suffix}', [kind])}({kind} {value})")
+
     def any(self, condition: str) -> str:
         """Does a condition hold in any lane?"""
         if self.width == 1:

@@ -18,7 +18,9 @@ from odelab.graph.llvm import Function, Module
 from odelab.graph.nodes import Graph, Node, choose, logical
 from odelab.kernels.attempt import Asked, Attempt, attempt, fixed_names
 from odelab.kernels.beginning import add_begin, beginning
+from odelab.kernels import watching
 from odelab.kernels.inside import inside
+from odelab.kernels.watching import Watched
 from odelab.status import Status
 
 NOBODY, RETIRED = -1, -2  # instead of a run's index: the lane waits for a run; the queue was empty when it asked
@@ -26,7 +28,7 @@ LANES = 32
 WIDE, NARROW = 16, 8  # lanes in one vector
 ARGUMENTS = {
     **dict.fromkeys(("queue", "share", "fixed", "starts", "params", "block", "ends", "times", "counts", "codes"), "p"),
-    **dict.fromkeys(("maxima", "at", "points", "doubts"), "p"),
+    **dict.fromkeys(("maxima", "at", "points", "doubts", "left"), "p"),
     **dict.fromkeys(("runs", "sweeps", "most", "wanted"), "l"),
 }
 SHARE = ("following", "after", "portion", "idle")  # whole numbers of a thread
@@ -37,18 +39,23 @@ class Rows(NamedTuple):
 
     carried       what an attempt carries
     parameters    of the run
-    step          what the states inside the last step depend on, and the next time wanted, "due"
-    whole         "point", the number of that time, "status" and "index", the number of the run
+    step          what the states inside the last step depend on, where they are looked at
+    longest       the same of the longest step, where events are looked for that it may hide
+    due           "due", the next time wanted
+    whole         "point", the number of that time, "near", whether the last step may hold an event, "status" and
+                  "index", the number of the run
     """
 
     carried: list[str]
     parameters: list[str]
     step: list[str]
+    longest: list[str]
+    due: list[str]
     whole: list[str]
 
     @property
     def all(self) -> list[str]:
-        return [*self.carried, *self.parameters, *self.step, *self.whole]
+        return [*self.carried, *self.parameters, *self.step, *self.longest, *self.due, *self.whole]
 
     def at(self, name: str) -> int:
         """Where a row begins, in numbers."""
@@ -60,7 +67,16 @@ def vector_width(asked: Asked) -> int:
     return WIDE if asked.method.needs_jacobian and 3 <= asked.n < 8 else NARROW
 
 
-def add_lanes(module: Module, asked: Asked, slopes_in: Callable, parameters: list[str], points: str, own=()) -> Rows:
+def add_lanes(
+    module: Module,
+    asked: Asked,
+    slopes_in: Callable,
+    parameters: list[str],
+    points: str,
+    own=(),
+    watched: Watched | None = None,
+    project_in: Callable | None = None,
+) -> Rows:
     """The function `lanes(...)` of a module, with the arguments that `ARGUMENTS` names; returns what a lane keeps.
 
     slopes_in    slopes_in(graph): the right-hand side as a function of nodes of a graph
@@ -68,19 +84,23 @@ def add_lanes(module: Module, asked: Asked, slopes_in: Callable, parameters: lis
     points       how states at the times `at` are found, "dense" or "step"; "" where none are wanted
     own          those of `odelab.kernels.attempt.fixed_names` that each run has of its own, behind its parameters; then
                  `at` has a row for each run, too
+    watched      the events of the runs; None where there are none
+    project_in   project_in(graph): the projection as a function of nodes, None where there is none
     """
     graph, parameters = Graph(trusted=True), [*parameters, *own]
     fixed = [name for name in fixed_names(asked) if name not in own]
-    one = attempt(asked, slopes_in(graph), graph, ())
-    step = [*one.step, "due"] if points else []
-    rows = Rows(list(one.carried), parameters, step, [*(["point"] if points else []), "status", "index"])
+    one = attempt(asked, slopes_in(graph), graph, (), project_in and project_in(graph))
+    step = list(one.step) if points else watching.step_rows(asked) if watched else []
+    longest = watching.longest_rows(asked) if watched else []
+    whole = [*(["point"] if points else []), *(["near"] if watched else []), "status", "index"]
+    rows = Rows(list(one.carried), parameters, step, longest, ["due"] if points else [], whole)
     begin_graph = Graph(trusted=True)
     first = beginning(asked, slopes_in(begin_graph), begin_graph, ())
     begin = add_begin(module, begin_graph, first, rows.carried, fixed, parameters, LANES)
-    within = add_inside(module, asked, slopes_in, rows, fixed, points) if points else None
-    parts = Parts(module, asked, rows, fixed, bool(own))
-    fill = None if within is None else add_fill_points(parts, within)
+    parts = Parts(module, asked, rows, fixed, bool(own), watched)
+    fill = add_fill_points(parts, add_inside(parts, slopes_in, project_in, points)) if points else None
     look_after = add_look_after(parts, begin, fill)
+    near = watching.near(asked, watched) if watched else None
     function = module.function("lanes", ARGUMENTS, vector_width(asked))
     given = {name: function.everywhere("d", function.load("d", "%fixed", k, 1)) for k, name in enumerate(fixed)}
     given["most"] = function.everywhere("l", "%most")
@@ -93,7 +113,7 @@ def add_lanes(module: Module, asked: Asked, slopes_in: Callable, parameters: lis
         left = function.compare("slt", made.get(), "%sweeps")
         more = function.logical("and", busy, left, 1)
         with function.when(more), function.over(LANES, function.width) as group:
-            flagged.set(function.logical("or", flagged.get(), sweep(function, one, rows, group, given), 1))
+            flagged.set(function.logical("or", flagged.get(), sweep(function, one, rows, group, given, near), 1))
         made.set(function.whole("add", made.get(), 1))
         again_when(more)
     return rows
@@ -107,6 +127,14 @@ class Parts(NamedTuple):
     rows: Rows
     fixed: list[str]
     has_own_times: bool
+    watched: Watched | None
+
+    def value_of(self, function: Function, name: str) -> str:
+        """The value of a row of a column, or of what all runs have in common; parameters of events are those of runs."""
+        name = name[1:] if name[0] == "e" and name[1:] in self.rows.parameters else name
+        if name in self.fixed:
+            return function.load("d", "%fixed", self.fixed.index(name))
+        return function.load("d", "%column", self.rows.at(name))
 
     def wanted_of(self, function: Function, run: str) -> str:
         """Where the wanted times of a run begin."""
@@ -115,20 +143,17 @@ class Parts(NamedTuple):
         return function.place("%at", function.whole("mul", run, function.whole("add", "%wanted", 1)))
 
 
-def add_inside(
-    module: Module, asked: Asked, slopes_in: Callable, rows: Rows, fixed: list[str], points: str
-) -> Function:
+def add_inside(parts: Parts, slopes_in: Callable, project_in: Callable | None, points: str) -> Function:
     """The function `inside(column, fixed, when, out, doubt)`: the state at a time within the last step of a lane.
 
     `doubt` keeps the largest of what makes the states of a run doubtful.
     """
     graph = Graph(trusted=True)
-    state, doubt = inside(asked, slopes_in(graph), graph, (), points)
+    state, doubt = inside(parts.asked, slopes_in(graph), graph, (), points, project_in and project_in(graph))
     names = ("column", "fixed", "when", "out", "doubt")
-    function = module.function("inside", dict.fromkeys(names, "p"), internal=True)
+    function = parts.module.function("inside", dict.fromkeys(names, "p"), internal=True)
     known = {operation[2] for operation in graph.ops if operation[0] == "in"} - {"at"}
-    inputs = {name: function.load("d", "%fixed", fixed.index(name)) for name in known & set(fixed)}
-    inputs |= {name: function.load("d", "%column", rows.at(name)) for name in known - set(fixed)}
+    inputs = {name: parts.value_of(function, name) for name in known}
     inputs["at"] = function.load("d", "%when", 0)
     before = graph.input("before")
     inputs["before"] = function.load("d", "%doubt", 0)
@@ -139,25 +164,38 @@ def add_inside(
     return function
 
 
-def sweep(function: Function, attempt: Attempt, rows: Rows, group: str, fixed: dict[str, str]) -> str:
+def sweep(
+    function: Function, attempt: Attempt, rows: Rows, group: str, fixed: dict[str, str], near: Node | None
+) -> str:
     """One attempt in the lanes from `group` on; returns whether one of them has to be looked after."""
     graph = attempt.graph
     places = {name: function.whole("add", group, rows.at(name)) for name in rows.all}
     kinds = {name: before.kind for name, (before, _) in attempt.carried.items()} | dict.fromkeys(rows.whole, "l")
-    read = [*rows.carried, *rows.parameters, *(["due"] if rows.step else []), "index"]
+    read = [*rows.carried, *rows.parameters, *rows.longest, *rows.due, "index"]
     inputs = {name: function.load(kinds.get(name, "d"), "%block", places[name], aligned=64) for name in read}
     after = {name: now for name, (_, now) in attempt.carried.items()}
     after["status"] = status_of_lane(attempt)
     flagged = logical("or", after["status"] != 0, after["steps"] + after["rejected"] >= graph.input("most", "l"))
-    if rows.step:
+    if rows.due:
         ends = graph.input("t0"), graph.input("t1")
         flagged = logical("or", flagged, passed_by(graph.input("due"), after["t"], *ends))
-        after |= {name: attempt.step[name].real() for name in rows.step if name != "due"}
     flagged = logical("and", flagged, graph.input("index", "l") >= 0)
-    *values, some = function.graph(graph, [*after.values(), flagged], inputs | fixed)
-    for name, value in zip(after, values, strict=True):
+    after |= {name: attempt.step[name].real() for name in rows.step} | watching.longest_step(attempt, rows.longest)
+    seen = {} if near is None else {name: attempt.step[name] for name in watching.inputs_of(near) if name in attempt.step}
+    nodes = [*after.values(), flagged, *seen.values()]
+    found = function.graph(graph, nodes, inputs | fixed)
+    some = found[len(after)]
+    for name, value in zip(after, found, strict=False):
         function.store(kinds.get(name, "d"), value, "%block", places[name], aligned=64)
-    return function.any(some)
+    if near is None:
+        return function.any(some)
+    now = inputs | fixed | dict(zip(after, found, strict=False)) | dict(zip(seen, found[len(after) + 1 :], strict=True))
+    now |= {f"e{name}": now[name] for name in rows.parameters}
+    is_near = watching.add_near(function, near, now)
+    whole = function.type("l")
+    number = function.value(f"zext {function.type('b')} {is_near} to {whole}")
+    function.store("l", number, "%block", places["near"], aligned=64)
+    return function.any(function.logical("or", some, is_near))
 
 
 def status_of_lane(attempt: Attempt) -> Node:
@@ -179,24 +217,58 @@ def add_look_after(parts: Parts, begin: Function, fill: Function | None) -> Func
 
     Its arguments are those of `lanes` and the number of the lane.
     """
+    settle = add_settle(parts, fill)
+    look = None
+    if parts.watched is not None and parts.watched.projection is None:
+        look = watching.add_look(parts.module, parts.asked, parts.watched, parts.value_of)
     function, rows = parts.module.function("look_after", {**ARGUMENTS, "lane": "l"}, internal=True), parts.rows
+    column = function.place("%block", "%lane")
+    given = [f"%{name}" for name in ARGUMENTS]
+
+    def index() -> str:
+        return function.load("l", column, rows.at("index"))
+
+    if parts.watched is not None:
+        told = function.block_of_memory(1)
+        may_leave = function.logical(
+            "and",
+            function.compare("sge", index(), 0),
+            function.compare("ne", function.load("l", column, rows.at("near")), 0),
+        )
+        with function.when(may_leave):
+            function.store("l", "0", told, 0)
+            if look is not None:
+                function.call(look, column, "%fixed", told)
+            with function.when(function.compare("eq", function.load("l", told, 0), 0)):
+                run = index()
+                hand_in(function, parts, column, run)
+                function.store("l", str(int(Status.EVENT)), "%codes", run)
+                function.store("l", str(NOBODY), column, rows.at("index"))
+    with function.when(function.compare("sge", index(), 0)):
+        function.call(settle, *given, "%lane")
+    with function.when(function.compare("eq", index(), NOBODY)), function.repeat() as again_when:
+        take_next(function, parts, column, begin, settle)
+        again_when(function.compare("eq", index(), NOBODY))
+    return function
+
+
+def add_settle(parts: Parts, fill: Function | None) -> Function:
+    """The function that reports the wanted states of the last step of a lane and hands in its run where it is over."""
+    function, rows = parts.module.function("settle", {**ARGUMENTS, "lane": "l"}, internal=True), parts.rows
     column = function.place("%block", "%lane")
 
     def number(name: str) -> str:
         return function.load("l", column, rows.at(name))
 
     index = number("index")
-    with function.when(function.compare("sge", index, 0)):
-        if fill is not None:
-            at = parts.wanted_of(function, index)
-            function.call(fill, column, index, "%fixed", at, "%points", "%doubts", "%wanted")
-        spent = function.compare("sge", function.whole("add", number("steps"), number("rejected")), "%most")
-        over = function.logical("or", function.compare("ne", number("status"), 0), spent)
-        with function.when(over):
-            hand_in(function, parts, column, index)
-            function.store("l", str(NOBODY), column, rows.at("index"))
-    with function.when(function.compare("eq", number("index"), NOBODY)):
-        take_next(function, parts, column, begin)
+    if fill is not None:
+        at = parts.wanted_of(function, index)
+        function.call(fill, column, index, "%fixed", at, "%points", "%doubts", "%wanted")
+    spent = function.compare("sge", function.whole("add", number("steps"), number("rejected")), "%most")
+    over = function.logical("or", function.compare("ne", number("status"), 0), spent)
+    with function.when(over):
+        hand_in(function, parts, column, index)
+        function.store("l", str(NOBODY), column, rows.at("index"))
     return function
 
 
@@ -212,12 +284,27 @@ def hand_in(function: Function, parts: Parts, column: str, index: str):
         for k, name in enumerate(names):
             value = function.load(kind, column, rows.at(name))
             function.store(kind, value, array, function.whole("add", first, k))
+    if parts.watched is not None:
+        copy_numbers(function, column, LANES, left_of(function, parts, index), 1, len(rows.all))
 
 
-def take_next(function: Function, parts: Parts, column: str, begin: Function):
+def left_of(function: Function, parts: Parts, run: str) -> str:
+    """Where the numbers of a run are kept when it leaves its lane."""
+    return function.place("%left", function.whole("mul", run, len(parts.rows.all)))
+
+
+def copy_numbers(function: Function, here: str, apart: int, there: str, distance: int, count: int):
+    """Copy so many numbers, which lie `apart` from each other here and `distance` there."""
+    with function.over(count) as k:
+        value = function.load("l", here, function.whole("mul", k, apart))
+        function.store("l", value, there, function.whole("mul", k, distance))
+
+
+def take_next(function: Function, parts: Parts, column: str, begin: Function, settle: Function):
     """Begin the next run of the queue in a lane, or retire the lane where the queue is empty.
 
-    A retired lane keeps sweeping. It stands at t1, and therefore does not move.
+    A run that has left its lane because of an event goes on where it was. A retired lane keeps sweeping. It stands at
+    t1, and therefore does not move.
     """
     rows = parts.rows
     following, after, portion, idle = (function.place("%share", k) for k in range(len(SHARE)))
@@ -228,21 +315,40 @@ def take_next(function: Function, parts: Parts, column: str, begin: Function):
     run = function.load("l", following, 0)
     function.store("l", function.whole("add", run, 1), following, 0)
     with function.either(function.compare("slt", run, "%runs")) as otherwise:
-        state = function.place("%starts", function.whole("mul", run, parts.asked.n))
-        own = function.place("%params", function.whole("mul", run, len(rows.parameters)))
-        function.call(begin, state, "%fixed", own, column, function.block_of_memory(1))
-        for k, name in enumerate(rows.parameters):
-            function.store("d", function.load("d", own, k), column, rows.at(name))
-        function.store("l", "0", column, rows.at("status"))
-        function.store("l", run, column, rows.at("index"))
-        if rows.step:
-            function.store("l", "0", column, rows.at("point"))
-            function.store("d", function.load("d", parts.wanted_of(function, run), 0), column, rows.at("due"))
+        if parts.watched is None:
+            begin_run(function, parts, column, begin, run)
+        else:
+            near = function.load("l", left_of(function, parts, run), rows.all.index("near"))
+            has_left = function.compare("ne", near, 0)
+            with function.either(has_left) as begins:
+                copy_numbers(function, left_of(function, parts, run), 1, column, LANES, len(rows.all))
+                function.store("l", "0", column, rows.at("near"))
+                function.store("l", run, column, rows.at("index"))
+                function.call(settle, *(f"%{name}" for name in ARGUMENTS), "%lane")
+                begins()
+                begin_run(function, parts, column, begin, run)
         otherwise()
         function.store("l", str(RETIRED), column, rows.at("index"))
         end = ("%fixed", parts.fixed.index("t1")) if "t1" in parts.fixed else (column, rows.at("t1"))
         function.store("d", function.load("d", *end), column, rows.at("t"))
         function.store("l", function.whole("add", function.load("l", idle, 0), 1), idle, 0)
+
+
+def begin_run(function: Function, parts: Parts, column: str, begin: Function, run: str):
+    """Begin a run in a lane."""
+    rows = parts.rows
+    state = function.place("%starts", function.whole("mul", run, parts.asked.n))
+    own = function.place("%params", function.whole("mul", run, len(rows.parameters)))
+    function.call(begin, state, "%fixed", own, column, function.block_of_memory(1))
+    for k, name in enumerate(rows.parameters):
+        function.store("d", function.load("d", own, k), column, rows.at(name))
+    for name in rows.longest:
+        function.store("d", function.constant("d", 0.0), column, rows.at(name))
+    for name in rows.whole[:-1]:
+        function.store("l", "0", column, rows.at(name))
+    function.store("l", run, column, rows.at("index"))
+    if rows.due:
+        function.store("d", function.load("d", parts.wanted_of(function, run), 0), column, rows.at("due"))
 
 
 def add_fill_points(parts: Parts, within: Function) -> Function:

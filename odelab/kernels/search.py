@@ -46,7 +46,9 @@ def search_of(problem, method, function: Callable) -> Callable:
     """The search for zeros of an event's function; raises `Untraceable` where there is none.
 
     It is called with times (m+1,), states (m+1, n), step sizes (m,) and the function's value at the start, and returns
-    (t, directions, states) of the zeros it found, and the numbers of the steps of which it is not sure.
+    (t, directions, states) of the zeros it found, and the numbers of the steps of which it is not sure. Parameters,
+    those of the event behind those of the right-hand side, and the window are those of the problem unless others are
+    given.
     """
     slopes, event = store.slopes_of(problem), store.event_of(function, problem)
     mass = None if problem.mass is None else problem.mass_matrix.entries
@@ -55,9 +57,9 @@ def search_of(problem, method, function: Callable) -> Callable:
     found = store.kernel(key, lambda: made(asked, slopes, event), method)
     params = np.array([*slopes.parameters.values, *event.parameters.values, *(problem.window or ())])
 
-    def search(t, u, h, before):
+    def search(t, u, h, before, own=params):
         return zeros_found(
-            found, params, np.ascontiguousarray(t), np.ascontiguousarray(u), np.ascontiguousarray(h), before
+            found, own, np.ascontiguousarray(t), np.ascontiguousarray(u), np.ascontiguousarray(h), before
         )
 
     return search
@@ -86,6 +88,58 @@ def made(asked: Asked, slopes: Traced, event: Traced) -> Search:
     return Search(machine, machine.function("search", len(ARGUMENTS)))
 
 
+class Looked(NamedTuple):
+    """Nodes of what is seen of a step."""
+
+    graph: Graph
+    clear: Node
+    crosses: Node
+    after: Node
+    bracket: list[Node]
+    coefficients: list[Node]
+    fails: Node
+
+
+def event_at(event: Traced, graph: Graph, t, u) -> Node:
+    """An event's function on nodes of a graph."""
+    own = {name: graph.input(f"e{name}") for name in event.parameters.names}
+    state = {f"u{i}": x for i, x in enumerate(u)}
+    return event.recorded.put(graph, {"t": t, **state, **own})[0]
+
+
+def look_at(asked: Asked, slopes: Traced, event: Traced) -> Looked:
+    """What is seen of a step: the event's values within it, and what `roots.is_clear` makes of them."""
+    n, method, graph = asked.n, asked.method, Graph(limit=200_000, trusted=True)
+    began, t, dt, before = (graph.input(name) for name in ("began", "t", "dt", "before"))
+    old, new = graph.inputs("old", n), graph.inputs("u", n)
+    slopes_at = in_window(asked, graph, store.slopes_in(graph, slopes))
+    step, prepare, _ = steps_of(asked, graph)
+    known = prepare(began, old, slopes_at(began, old), ())
+    stages = step(slopes_at, (), began, old, known, dt, dt)[3][method.final]
+    parts = method.coefficients_inside(core.combine, slopes_at, (), began, old, dt, new, stages)
+    span = t - began
+
+    def value(theta: float) -> Node:
+        return event_at(event, graph, began + theta * span, state_at(theta, old, parts))
+
+    after = event_at(event, graph, t, new)
+    nodes = [before, *(value(theta) for theta in roots.NODES[1:-1].tolist()), after]
+    probes = [value(theta) for theta in roots.PROBES.tolist()]
+    shapes = [core.combine(weights.tolist(), nodes, len(nodes)) for weights in roots.AT_PLACES]
+    is_clear = joined(graph, Trace().copy(roots.is_clear))
+    bracket: list[Any] = [roots.NODES[-2], roots.NODES[-1], nodes[-2], nodes[-1]]
+    for j in range(len(nodes) - 2, 0, -1):  # the first node behind the change of sign
+        behind = nodes[j] * after > 0.0
+        ends = (roots.NODES[j - 1], roots.NODES[j], nodes[j - 1], nodes[j])
+        bracket = [choose(behind, one, other) for one, other in zip(ends, bracket, strict=True)]
+    fails: Any = graph.constant(False)
+    for condition in graph.raised:
+        fails = logical("or", fails, condition)
+    real = [graph.constant(0.0) + x for part in parts for x in part]
+    numbers = [graph.constant(0.0) + x for x in bracket]
+    return Looked(graph, is_clear(shapes, probes, after), before * after < 0.0, after, numbers, real, fails)
+
+
 class Writer:
     """Writes the function `search`.
 
@@ -100,12 +154,6 @@ class Writer:
         self.names = {name: function.load("d", "%params", k) for k, name in enumerate(slopes.parameters.names)}
         others = [*(f"e{name}" for name in event.parameters.names), *(WINDOW if asked.windowed else ())]
         self.names |= {name: function.load("d", "%params", count + k) for k, name in enumerate(others)}
-
-    def event_at(self, graph: Graph, t, u) -> Node:
-        """The event's function on nodes of a graph."""
-        own = {name: graph.input(f"e{name}") for name in self.event.parameters.names}
-        state = {f"u{i}": x for i, x in enumerate(u)}
-        return self.event.recorded.put(graph, {"t": t, **state, **own})[0]
 
     def write(self):
         function = self.function
@@ -135,7 +183,7 @@ class Writer:
         inputs["began"] = function.load("d", "%times", step)
         inputs["t"] = function.load("d", "%times", function.whole("add", step, 1))
         inputs |= {"dt": function.load("d", "%sizes", step), "before": before.get(), **self.names}
-        looked = self.look()
+        looked = look_at(self.asked, self.slopes, self.event)
         wanted = [looked.clear, looked.crosses, looked.after, *looked.bracket, *looked.coefficients, looked.fails]
         clear, crosses, after, *rest, fails = function.graph(looked.graph, wanted, inputs)
         bracket, coefficients = rest[:4], rest[4:]
@@ -149,38 +197,6 @@ class Writer:
             function.store("l", step, "%unsure", doubts.get())
             doubts.set(function.whole("add", doubts.get(), 1))
 
-    def look(self) -> "Looked":
-        """What is seen of a step: the event's values within it, and what `roots.is_clear` makes of them."""
-        n, method, graph = self.n, self.asked.method, Graph(limit=200_000, trusted=True)
-        began, t, dt, before = (graph.input(name) for name in ("began", "t", "dt", "before"))
-        old, new = graph.inputs("old", n), graph.inputs("u", n)
-        slopes_at = in_window(self.asked, graph, store.slopes_in(graph, self.slopes))
-        step, prepare, _ = steps_of(self.asked, graph)
-        known = prepare(began, old, slopes_at(began, old), ())
-        stages = step(slopes_at, (), began, old, known, dt, dt)[3][method.final]
-        parts = method.coefficients_inside(core.combine, slopes_at, (), began, old, dt, new, stages)
-        span = t - began
-
-        def value(theta: float) -> Node:
-            return self.event_at(graph, began + theta * span, state_at(theta, old, parts))
-
-        after = self.event_at(graph, t, new)
-        nodes = [before, *(value(theta) for theta in roots.NODES[1:-1].tolist()), after]
-        probes = [value(theta) for theta in roots.PROBES.tolist()]
-        shapes = [core.combine(weights.tolist(), nodes, len(nodes)) for weights in roots.AT_PLACES]
-        is_clear = joined(graph, Trace().copy(roots.is_clear))
-        bracket: list[Any] = [roots.NODES[-2], roots.NODES[-1], nodes[-2], nodes[-1]]
-        for j in range(len(nodes) - 2, 0, -1):  # the first node behind the change of sign
-            behind = nodes[j] * after > 0.0
-            ends = (roots.NODES[j - 1], roots.NODES[j], nodes[j - 1], nodes[j])
-            bracket = [choose(behind, one, other) for one, other in zip(ends, bracket, strict=True)]
-        fails: Any = graph.constant(False)
-        for condition in graph.raised:
-            fails = logical("or", fails, condition)
-        real = [graph.constant(0.0) + x for part in parts for x in part]
-        numbers = [graph.constant(0.0) + x for x in bracket]
-        return Looked(graph, is_clear(shapes, probes, after), before * after < 0.0, after, numbers, real, fails)
-
     def find_zero(self, bracket: list[str], inputs: dict[str, str], found: Variable):
         """The zero between the ends of a bracket, by passes of `roots.narrower`."""
         function, n, graph = self.function, self.n, Graph(trusted=True)
@@ -190,7 +206,7 @@ class Writer:
         parts = [type(old).of([graph.input(f"c{p * n + i}") for i in range(n)]) for p in range(degree)]
 
         def g(theta):
-            return self.event_at(graph, began + theta * (t - began), state_at(theta, old, parts))
+            return event_at(self.event, graph, began + theta * (t - began), state_at(theta, old, parts))
 
         narrower = joined(graph, Trace().copy(roots.narrower))
         names = ("a", "b", "fa", "fb", "fraction")
@@ -223,15 +239,3 @@ class Writer:
         for k, value in enumerate(values):
             function.store("d", value, "%zeros", function.whole("add", row, k))
         found.set(function.whole("add", found.get(), 1))
-
-
-class Looked(NamedTuple):
-    """Nodes of what is seen of a step."""
-
-    graph: Graph
-    clear: Node
-    crosses: Node
-    after: Node
-    bracket: list[Node]
-    coefficients: list[Node]
-    fails: Node

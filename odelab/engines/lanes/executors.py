@@ -18,17 +18,18 @@ PER_WORKER = 4  # pieces of the ensemble for each worker, so that a worker with 
 WORKERS = 8  # assumed where an executor does not say how many workers it has
 
 
-def run_in_pieces(executor: Executor, text: str, task: Task, starts, params, report) -> Found:
+def run_in_pieces(
+    executor: Executor, text: str, task: Task, starts, params, report, left: np.ndarray | None = None
+) -> Found:
     """Run the ensemble in pieces, each on a worker of the executor; Ctrl-C keeps the pieces that are finished."""
-    found = empty_arrays(starts, task.span[0], task.wanted, task.maxima)
+    found = empty_arrays(starts, task.span[0], task.wanted, task.maxima, left)
     workers = getattr(executor, "_max_workers", None) or WORKERS
     edges = np.linspace(0, len(starts), min(PER_WORKER * workers, len(starts)) + 1).astype(int)
-    futures = {
-        executor.submit(piece, text, task.of_runs(first, last), starts[first:last], params[first:last]): slice(
-            first, last
-        )
-        for first, last in itertools.pairwise(edges.tolist())
-    }
+    futures = {}
+    for first, last in itertools.pairwise(edges.tolist()):
+        some = slice(first, last)
+        own = None if left is None else left[some]
+        futures[executor.submit(piece, text, task.of_runs(first, last), starts[some], params[some], own)] = some
     pending, done = set(futures), 0
     try:
         while pending:
@@ -50,6 +51,6 @@ def put(found: Found, place, part: Found):
             whole[place] = rows
 
 
-def piece(text: str, task: Task, starts, params) -> Found:
+def piece(text: str, task: Task, starts, params, left: np.ndarray | None = None) -> Found:
     """Run one piece of the ensemble on one thread of a worker; the executor decides how many workers there are."""
-    return threaded.run(text, task, starts, params, 1, progress.nothing)
+    return threaded.run(text, task, starts, params, 1, progress.nothing, left)

@@ -128,12 +128,14 @@ class Found(NamedTuple):
     maxima: np.ndarray | None  # (N, 2): SAI, h rho
     points: np.ndarray | None  # (N, len(t_eval), n)
     doubts: np.ndarray | None  # (N,): the largest error at `t_eval` over the tolerance, a sum of squares
+    left: np.ndarray | None = None  # (N, rows): all that a lane keeps of a run, where events are looked for
 
 
-def empty_arrays(starts, t0, wanted: int | None, maxima: bool) -> Found:
+def empty_arrays(starts, t0, wanted: int | None, maxima: bool, left: np.ndarray | None = None) -> Found:
     """The arrays before any run is finished: each run stands at its start with the status "interrupted".
 
     wanted    how many times are wanted of each run; None where only the ends are
+    left      what runs have left their lanes with; None where there are no events
 
     A finished run overwrites its row. After Ctrl-C the rows of the other runs therefore still say "interrupted".
     """
@@ -146,6 +148,7 @@ def empty_arrays(starts, t0, wanted: int | None, maxima: bool) -> Found:
         np.full((count, 2), np.nan) if maxima else None,
         None if wanted is None else np.full((count, wanted, n), np.nan),
         None if wanted is None else np.zeros(count),
+        None if left is None else left.copy(),
     )
 
 

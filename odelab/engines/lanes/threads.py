@@ -19,6 +19,7 @@ from odelab.kernels.machine import Machine, address
 from odelab.kernels.modules import module_of_lanes
 from odelab.kernels.parameters import Parameters
 from odelab.kernels.run import asked_of
+from odelab.kernels.watching import watched_of
 from odelab.status import Status
 
 SLICE = 0.05  # seconds a kernel runs before it returns, so that Ctrl-C is noticed and the progress line is updated
@@ -32,7 +33,7 @@ LARGEST_PORTION = 64  # runs: a few cache lines of every array
 class Task(NamedTuple):
     """The settings of an ensemble, without its kernel and its runs; it can be pickled and sent to other processes."""
 
-    rows: int  # of numbers that a lane keeps
+    rows: tuple[str, ...]  # the names of the numbers that a lane keeps
     fixed: np.ndarray  # what all runs have in common, as `odelab.kernels.attempt.fixed_names` names it
     span: tuple[float, float]
     max_attempts: int
@@ -63,22 +64,37 @@ class Prepared(NamedTuple):
 
 
 def prepare(
-    problem, method, controller, t_eval, by: str, maxima: bool, max_steps: int, exact: bool, own=()
+    problem,
+    method,
+    controller,
+    t_eval,
+    by: str,
+    maxima: bool,
+    max_steps: int,
+    exact: bool,
+    own=(),
+    events=(),
+    project=None,
 ) -> Prepared:
     """The kernel of an ensemble, and its `Task`; raises `Untraceable` where the right-hand side cannot be followed.
 
-    own    the names of the times that each run has of its own (`odelab.engines.lanes.rounds.OWN`), or none
+    own               the names of the times that each run has of its own (`odelab.engines.lanes.rounds.OWN`), or none
+    events, project   the events and the projection of the runs
     """
     traced = store.slopes_of(problem)
     asked = asked_of(problem, method, controller, exact)._replace(rows=False, maxima=maxima, windowed=bool(own))
     names, points = traced.parameters.names, "" if t_eval is None else by
+    watched = watched_of(problem, events, project, traced)
+    projection = watched.projection
+    project_in = None if projection is None else functools.partial(store.projection_in, traced=projection)
 
     def make():
-        module = module_of_lanes(exact, traced)
-        rows = add_lanes(module, asked, lambda graph: store.slopes_in(graph, traced), names, points, own)
-        return module.text(), len(rows.all)
+        module = module_of_lanes(exact, traced, projection)
+        slopes_in, looked_for = functools.partial(store.slopes_in, traced=traced), watched if events else None
+        rows = add_lanes(module, asked, slopes_in, names, points, own, looked_for, project_in)
+        return module.text(), tuple(rows.all)
 
-    key = ("lanes", id(method), id(controller.law), *asked[3:], asked.n, points, own, exact, traced.key)
+    key = ("lanes", id(method), id(controller.law), *asked[3:], asked.n, points, own, exact, traced.key, *watched.key)
     text, rows = store.kernel(key, make, method, controller.law)
     values = dict(zip(fixed_names(asked), fixed_values(problem, controller), strict=False))
     fixed = np.array([value for name, value in values.items() if name not in own], dtype=float)
@@ -92,9 +108,13 @@ def compiled(text: str) -> tuple[Machine, Callable]:
     return machine, machine.function("lanes", len(ARGUMENTS))
 
 
-def run(text: str, task: Task, starts, params, threads: int | None, report) -> Found:
-    """All runs through the kernel, on as many threads as there is work for."""
-    found = empty_arrays(starts, task.span[0], task.wanted, task.maxima)
+def run(text: str, task: Task, starts, params, threads: int | None, report, left: np.ndarray | None = None) -> Found:
+    """All runs through the kernel, on as many threads as there is work for.
+
+    left    (N, rows): what runs have left their lanes with, of which those go on whose row "near" says so; None where
+            there are no events
+    """
+    found = empty_arrays(starts, task.span[0], task.wanted, task.maxima, left)
     count = min(threads or available(), math.ceil(len(starts) / LANES))
     queue, stop = np.zeros(1, np.int64), threading.Event()
     portion = min(max(1, len(starts) // (PORTIONS * count * LANES)), LARGEST_PORTION)
@@ -135,14 +155,14 @@ def work_through(text, task: Task, queue, portion, starts, params, found: Found,
     About every SLICE seconds the kernel returns; then `told()` is called and `stop` is checked.
     """
     _, lanes = compiled(text)
-    block = table_on_a_cache_line(task.rows, LANES)
+    block = table_on_a_cache_line(len(task.rows), LANES)
     block.view(np.int64)[-1] = NOBODY
     share = np.array([0, 0, portion, 0])  # as `odelab.kernels.lanes.SHARE` names them
     nothing = np.zeros(1)
     at, behind = task.t_eval, np.inf if task.span[1] >= task.span[0] else -np.inf
     if at is None or at.ndim == 1:  # those of all runs
         at = np.append(np.zeros(0) if at is None else at, behind)
-    optional = [nothing if array is None else array for array in (found.maxima, at, found.points, found.doubts)]
+    optional = [nothing if array is None else array for array in (found.maxima, at, found.points, found.doubts, found.left)]
     arrays = (queue, share, task.fixed, starts, params, block, *found[:4], *optional)
     sweeps = 256
     while not stop.is_set():

@@ -1,0 +1,216 @@
+"""Events of runs in lanes: what becomes of a run whose last step may hold one.
+
+Its lane has handed it out (`odelab.kernels.watching`). Here it is looked at as a single run is, by `odelab.runs.events`
+and `odelab.runs.pieces`: the run ends, begins anew from a changed state, or goes on where it was.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odelab.graph.nodes import Untraceable
+from odelab.kernels.inside import look_of, step_of
+from odelab.kernels.search import search_of
+from odelab.runs import pieces
+from odelab.runs.dense import Dense
+from odelab.runs.events import EventRecord, Watch, none_of
+from odelab.runs.interior import WORTH_SAYING, doubtful_time
+from odelab.status import Status
+
+
+class Piece(NamedTuple):
+    """The part of a run in which an event may lie, as `odelab.runs.pieces.after_events` takes it."""
+
+    step_t: np.ndarray
+    events: tuple[EventRecord, ...]
+    trials: int
+
+
+class Followed:
+    """What is known of the events of one run.
+
+    problem    of the run, with its own parameters
+    """
+
+    def __init__(self, problem, watched):
+        self.problem = problem
+        self.records: list[tuple[EventRecord, ...]] = []
+        self.counts = [0] * len(watched)
+        self.resting: set[int] = set()  # the numbers of events that have a zero at the time `rests_at`
+        self.rests_at = math.nan
+        self.changed: dict[int, float] = {}
+
+
+class After(NamedTuple):
+    """What a run does after a look at the step in which an event may lie.
+
+    status    ATTEMPTS_SPENT where it goes on, EVENT where an event has ended it, STEP_LOST where changes follow each
+              other without time passing
+    end       (time, state) where an event has ended the run or changed the state; None where the run goes on as it was
+    step      the dense output of its last step up to the event; None where no time has passed in it
+    """
+
+    status: Status
+    end: tuple[float, np.ndarray] | None = None
+    step: Dense | None = None
+
+
+class Watcher:
+    """Follows the events of all runs.
+
+    problem, method, controller    of the ensemble
+    watched                        the events
+    project                        the projection of states, None where there is none
+    rows                           the names of what a lane keeps
+    given                          (N, k): the parameters of the runs, as lanes take them
+    sets                           the same as the user gave them; None where all have those of the problem
+    windowed                       whether the right-hand side is shown the times of a window alone
+    by                             "dense" or "step": how states at wanted times are found
+    exact                          whether nothing may be compiled otherwise than in plain Python
+    """
+
+    def __init__(self, problem, method, controller, watched, project, rows, given, sets, windowed, by, exact):
+        self.problem, self.method, self.controller, self.watched = problem, method, controller, watched
+        self.project, self.given, self.sets, self.by = project, given, sets, by
+        self.changes = any(event.change for event in watched)
+        n, self.at = problem.size, {name: k for k, name in enumerate(rows)}
+        self.followed: dict[int, Followed] = {}
+        self.alone: set[int] = set()  # runs that are left to others
+        self.told: dict[int, tuple[EventRecord, ...]] = {}  # what others have found
+        like = problem.piece(*problem.t_span, problem.u0, (0.0, 0.0) if windowed else None)
+        compiled = functools.partial(compiled_or_none, exact)
+        self.searches = {one.function: compiled(search_of, like, method, one.function) for one in watched}
+        self.step = compiled(step_of, like, method)
+        self.looks = method.needs_jacobian and controller.law is not None
+        self.look_inside = compiled(look_of, like, method, controller) if self.looks else None
+        self.longest = np.zeros((len(given), n + 2)) if self.looks else None
+        self.own = np.zeros((len(given), given.shape[1] + (2 if windowed else 0)))
+
+    def part(self, numbers: np.ndarray, name: str) -> np.ndarray:
+        """The state or step that a lane keeps under this name."""
+        first = self.at[f"{name}0"]
+        return numbers[..., first : first + self.problem.size]
+
+    def keep_longest(self, runs, left: np.ndarray, window):
+        """Keep the longest steps of runs that have left their lanes, and what they depend on."""
+        own = [self.given[runs], *(column[:, None] for column in window)] if window else [self.given[runs]]
+        self.own[runs] = np.concatenate(own, axis=1)
+        if self.longest is None:
+            return
+        here = left[:, [self.at["longest_began"], self.at["longest_dt"]]]
+        longer = np.abs(here[:, 1]) > np.abs(self.longest[runs, 1])
+        rows = np.concatenate([here, self.part(left, "longest_old")], axis=1)[longer]
+        self.longest[np.asarray(runs)[longer]] = rows
+
+    def left_to_others(self) -> list[int]:
+        """The runs whose events cannot be told from single steps.
+
+        Their longest step has doubtful states inside, which may hide an event, or a function is not defined.
+        """
+        if self.longest is None:
+            return [*self.alone]
+        if self.look_inside is None:
+            return [*range(len(self.longest))]
+        t, h, u = self.longest[:, 0], self.longest[:, 1], self.longest[:, 2:]
+        squares, _ = self.look_inside(t, u, h, self.own)
+        doubtful = np.flatnonzero(~(squares < self.problem.size * WORTH_SAYING**2))
+        return [*self.alone.union(doubtful.tolist())]
+
+    def of(self, run: int) -> Followed:
+        if run not in self.followed:
+            changes = {} if self.sets is None else {"params": tuple(self.sets[run].tolist())}
+            problem = self.problem.piece(*self.problem.t_span, self.problem.u0, **changes)
+            self.followed[run] = Followed(problem, self.watched)
+        return self.followed[run]
+
+    def look(self, run: int, numbers: np.ndarray, t0: float, t1: float, window) -> After:
+        """Look at the last step of a run.
+
+        numbers    what its lane has kept
+        t0, t1     where its piece begins and ends
+        window     the times that the right-hand side is shown in it, None for all
+        """
+        one, dt = self.of(run), numbers[[self.at["dt"]]]
+        times = numbers[[self.at["began"], self.at["t"]]]
+        states = np.stack([self.part(numbers, "old"), self.part(numbers, "u")])
+        part = one.problem.piece(t0, t1, states[0], window)
+        dense = self.dense(run, part, times, states, dt)
+        watch = Watch(
+            None,
+            pieces.watch(self.watched, one.counts, one.resting if one.rests_at == t0 else ()),
+            part,
+            self.controller,
+            functools.partial(self.search, run),
+        )
+        with np.errstate(all="ignore"):
+            ends = watch.walk(dense)
+        records = watch.records()
+        if any(record.undefined for record in records):
+            self.alone.add(run)
+        one.records.append(records)
+        before = list(one.counts)
+        one.counts = [count + len(record.t) for count, record in zip(one.counts, records, strict=True)]
+        if not ends:
+            return After(Status.ATTEMPTS_SPENT)
+        knots, reached = watch.cut(times[1:], states[1:])
+        end = np.append(times[0], knots)[-1]
+        u = reached[-1] if len(knots) else states[0]
+        piece = Piece(np.array([end]), records, watch.trials)
+        u, one.resting, word, *_ = pieces.after_events(piece, before, self.watched, one.changed, part, u)
+        one.rests_at = float(end)
+        status = {"ok": Status.ATTEMPTS_SPENT, "event": Status.EVENT}.get(word, Status.STEP_LOST)
+        step = None
+        if len(knots):
+            step = self.dense(run, part, np.array([times[0], end]), np.stack([states[0], reached[-1]]), None)
+        return After(status, (float(end), np.array(u)), step)
+
+    def dense(self, run: int, part, times, states, h) -> Dense:
+        """The dense output of one step; h is None for a step that ends at the second time."""
+        again = look = None
+        own = self.own[run]
+        if self.step is not None:
+            step = self.step
+
+            def again(t, u, h):
+                return step(np.array([t]), u[None], np.array([h]), own)[0]
+
+        if self.look_inside is not None:
+            look = functools.partial(self.look_inside, own=own)
+        h = np.diff(times) if h is None else h
+        return Dense(part, self.method, times, states, h, self.project, None, look, again)
+
+    def search(self, run: int, function: Callable) -> Callable | None:
+        found = self.searches[function]
+        if found is None or self.project is not None:
+            return None
+        own, count = self.own[run], self.given.shape[1]
+        return functools.partial(found, own=np.concatenate([own[:count], own]))
+
+    def points(self, step: Dense, wanted) -> tuple[np.ndarray, bool]:
+        """The states at some times in a step that an event has cut short, and whether one of them is doubtful."""
+        with np.errstate(all="ignore"):
+            doubtful = self.by == "dense" and doubtful_time(step, self.controller, wanted) is not None
+            return step.at(wanted, self.by), doubtful
+
+    def records(self, count: int) -> list[tuple[EventRecord, ...]]:
+        """The records of all runs."""
+        none = none_of(self.problem)
+        nothing = tuple(EventRecord(*none, 0, event.name) for event in self.watched)
+        found = [nothing] * count
+        for run, one in self.followed.items():
+            if one.records:
+                found[run] = tuple(pieces.merge_records(rows) for rows in zip(*one.records, strict=True))
+        for run, records in self.told.items():
+            found[run] = records
+        return found
+
+
+def compiled_or_none(exact: bool, make: Callable, *given) -> Any:
+    """What is compiled by `make`; None where it cannot be, or where all is to have the bits of plain Python."""
+    try:
+        return None if exact else make(*given)
+    except Untraceable:
+        return None

@@ -1,0 +1,172 @@
+"""Events of runs in lanes: which steps may hold a zero of an event's function, told while the runs are in flight.
+
+A short look at every step compares the values of g at both ends of a step with its slopes there. Where g may come to
+zero, the one lane is looked at as a single run is (`odelab.kernels.search`), and where that shows a zero, or cannot
+tell, the run leaves its lane: `odelab.engines.lanes.watched` finds the zero and lets the run go on.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from odelab import core
+from odelab.graph.arrays import Array
+from odelab.graph.derivatives import derivatives
+from odelab.graph.llvm import Function, Module
+from odelab.graph.nodes import Graph, Node, Untraceable, choose, logical, maximum
+from odelab.kernels import store
+from odelab.kernels.attempt import Asked, Attempt, in_window
+from odelab.kernels.search import event_at, look_at
+from odelab.kernels.store import Traced
+
+MARGIN = 2.0  # how much larger than the squares of its changes g squared must be, for a step to be passed over
+BETWEEN = 100.0  # times the tolerance: how far g may go inside an accepted step without its ends showing it
+
+
+class Watched(NamedTuple):
+    """The events of runs in lanes.
+
+    slopes        the right-hand side
+    events        the functions
+    directions    the directions of zeros that count
+    projection    the user's projection of states, None where there is none
+    """
+
+    slopes: Traced
+    events: tuple[Traced, ...]
+    directions: tuple[int, ...]
+    projection: Traced | None = None
+
+    @property
+    def key(self) -> tuple:
+        """Equal for what one kernel serves."""
+        return *(one.key for one in self.events), self.directions, self.projection and self.projection.key
+
+
+def step_rows(asked: Asked) -> list[str]:
+    """The names of what a look at the last step depends on."""
+    return ["began", "dt", *(f"old{i}" for i in range(asked.n))]
+
+
+def longest_rows(asked: Asked) -> list[str]:
+    """The names of the longest step of a run so far, where states inside steps may be doubtful."""
+    keeps = asked.method.needs_jacobian and asked.law is not None
+    return [f"longest_{name}" for name in step_rows(asked)] if keeps else []
+
+
+def longest_step(attempt: Attempt, rows: list[str]) -> dict[str, Node]:
+    """What these rows are after an attempt."""
+    if not rows:
+        return {}
+    graph, (before, after) = attempt.graph, attempt.carried["t"]
+    kept = {name: graph.input(name) for name in rows}
+    longer = logical("and", abs(attempt.step["dt"]) > abs(kept["longest_dt"]), after != before)
+    return {name: choose(longer, attempt.step[name.removeprefix("longest_")], one) for name, one in kept.items()}
+
+
+def near(asked: Asked, watched: Watched) -> Node:
+    """Was the last attempt accepted, and may g of some event come to zero within it?
+
+    The inputs are those of `odelab.kernels.inside.inside`, and the slope after the step where a method has it.
+
+    The cubic that has the values and slopes of g at both ends keeps away from zero where the product of both values is
+    larger than the squares of the change and of what the slopes add up to over a step. How far g may be from it is
+    bounded by error control: it is a part of the error of a step, of which the tolerance is a multiple.
+    """
+    n, graph = asked.n, Graph(trusted=True)
+    began, t, dt = (graph.input(name) for name in ("began", "t", "dt"))
+    old, new = graph.inputs("old", n), graph.inputs("u", n)
+    accepted = t != began
+    if asked.law is None:  # the error of a fixed step is not known
+        return accepted
+    ends = began, t
+    slopes = slopes_at_ends(asked, watched, graph)
+    atol = graph.inputs("atol", n) if asked.vector_tolerance else [graph.input("atol")] * n
+    tolerance = [atol[i] + graph.input("rtol") * abs(new[i]) for i in range(n)]
+    passes: Any = graph.constant(True)
+    for event in watched.events:
+        values, changes, scale = [], [], graph.constant(0.0)
+        for time, state, slope in zip(ends, (old, new), slopes, strict=True):
+            value = event_at(event, graph, time, state)
+            (row,) = derivatives(graph, [value], [*state, time])
+            parts = [row[i] * (slope[i] if i < n else dt) for i in row]
+            changes.append(functools.reduce(lambda a, b: a + b, parts, graph.constant(0.0)))
+            values.append(value)
+        for i in row:
+            if i < n:
+                scale = scale + abs(row[i]) * tolerance[i]
+        changes += [values[1] - values[0], BETWEEN * scale]
+        largest = functools.reduce(maximum, [change * change for change in changes])
+        passes = logical("and", passes, values[0] * values[1] > MARGIN * largest)
+    for condition in graph.raised:
+        passes = logical("and", passes, logical("not", condition))
+    return logical("and", accepted, logical("not", passes))
+
+
+def slopes_at_ends(asked: Asked, watched: Watched, graph: Graph) -> tuple[Any, Any]:
+    """What the slopes at both ends of a step come to over all of it."""
+    n, method = asked.n, asked.method
+    began, t, dt = (graph.input(name) for name in ("began", "t", "dt"))
+    old, new = graph.inputs("old", n), graph.inputs("u", n)
+    if method.needs_jacobian:
+        stages = [graph.inputs(f"k{j}_", n) for j in range(method.stages)]
+        parts = method.coefficients_inside(core.combine, None, (), began, old, dt, new, stages)
+        return parts[0], functools.reduce(lambda a, b: a + b, [(k + 1) * part for k, part in enumerate(parts)])
+    first = graph.inputs("k0_", n)
+    if method.fsal and watched.projection is None:
+        return dt * first, dt * graph.inputs("slope", n)
+    slopes_at = in_window(asked, graph, store.slopes_in(graph, watched.slopes))
+    return dt * first, dt * Array.of(list(slopes_at(t, new)))
+
+
+def add_near(function: Function, node: Node, values: dict[str, str]) -> str:
+    """Add the short look to a function, apart from what is there: no operation of an attempt is shared with it.
+
+    An operation with a second use would not be joined with the addition that follows it, and an event that never
+    happens would change the last bits of a run.
+    """
+    graph = node.graph
+    inputs = {name: function.fenced(values[name]) for name in inputs_of(node)}
+    return function.graph(graph, [node], inputs)[0]
+
+
+def inputs_of(*nodes: Node) -> list[str]:
+    """The names of the inputs that some nodes of a graph depend on."""
+    from odelab.graph.nodes import used
+
+    graph = nodes[0].graph
+    return [graph.ops[i][2] for i in used(graph, nodes) if graph.ops[i][0] == "in"]
+
+
+def add_look(module: Module, asked: Asked, watched: Watched, value_of: Callable) -> Function:
+    """The function `look(column, fixed, told)`: writes 1 where no event happens in the last step of a lane, else 0.
+
+    value_of    value_of(function, name): the value of a row, or of what all runs have in common
+    """
+    function = module.function("look", dict.fromkeys(("column", "fixed", "told"), "p"), internal=True)
+    quiet = "true"
+    asked = asked._replace(law=None, maxima=False)
+    for event, direction in zip(watched.events, watched.directions, strict=True):
+        looked = look_at(asked, watched.slopes, event)
+        graph = looked.graph
+        counts = looked.crosses
+        if direction:
+            counts = logical("and", counts, looked.after * float(direction) > 0.0)
+        nothing = logical("and", looked.clear, logical("not", logical("or", counts, looked.fails)))
+        start = Graph(trusted=True)
+        before = event_at(event, start, start.input("began"), start.inputs("old", asked.n))
+        (first,) = function.graph(start, [before], {name: value_of(function, name) for name in inputs_of(before)})
+        inputs = {name: value_of(function, name) for name in inputs_of(nothing) if name != "before"}
+        (found,) = function.graph(graph, [nothing], {**inputs, "before": first})
+        quiet = function.logical("and", quiet, found)
+    function.store("l", function.choose(quiet, "l", 1, 0), "%told", 0)
+    return function
+
+
+def watched_of(problem, watched, project, slopes: Traced) -> Watched:
+    """The events and the projection as operations; raises `Untraceable` where they cannot be followed."""
+    events = tuple(store.event_of(event.function, problem) for event in watched)
+    if any(one.parameters.builds_in != slopes.parameters.builds_in for one in events):
+        raise Untraceable("uses whole numbers of `params` as counts or places", "", "an event")
+    projection = None if project is None else store.projection_of(project, problem.size)
+    return Watched(slopes, events, tuple(event.direction for event in watched), projection)
