@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from odelab.graph.llvm import Function, Module
+from odelab.graph.llvm import Function, Module, Variable
 from odelab.graph.nodes import Graph, Node, choose, logical
 from odelab.kernels.attempt import Asked, Attempt, attempt, fixed_names
 from odelab.kernels.beginning import add_begin, beginning
@@ -28,7 +28,7 @@ LANES = 32
 WIDE, NARROW = 16, 8  # lanes in one vector
 ARGUMENTS = {
     **dict.fromkeys(("queue", "share", "fixed", "starts", "params", "block", "ends", "times", "counts", "codes"), "p"),
-    **dict.fromkeys(("maxima", "at", "points", "doubts", "left"), "p"),
+    **dict.fromkeys(("maxima", "at", "points", "doubts", "left", "resumes", "longest"), "p"),
     **dict.fromkeys(("runs", "sweeps", "most", "wanted"), "l"),
 }
 SHARE = ("following", "after", "portion", "idle")  # whole numbers of a thread
@@ -106,8 +106,8 @@ def add_lanes(
     given["most"] = function.everywhere("l", "%most")
     flagged, made = function.variable("b", "true", 1), function.variable("l", "0", 1)
     with function.repeat() as again_when:
-        with function.when(flagged.get()), function.over(LANES) as lane:
-            function.call(look_after, *(f"%{name}" for name in ARGUMENTS), lane)
+        with function.when(flagged.get()):
+            function.call(look_after, *(f"%{name}" for name in ARGUMENTS))
         flagged.set("false")
         busy = function.compare("slt", function.load("l", "%share", SHARE.index("idle"), 1), LANES)
         left = function.compare("slt", made.get(), "%sweeps")
@@ -168,7 +168,7 @@ def sweep(
     function: Function, attempt: Attempt, rows: Rows, group: str, fixed: dict[str, str], near: Node | None
 ) -> str:
     """One attempt in the lanes from `group` on; returns whether one of them has to be looked after."""
-    graph = attempt.graph
+    graph, n = attempt.graph, sum(name.startswith("old") for name in rows.step)
     places = {name: function.whole("add", group, rows.at(name)) for name in rows.all}
     kinds = {name: before.kind for name, (before, _) in attempt.carried.items()} | dict.fromkeys(rows.whole, "l")
     read = [*rows.carried, *rows.parameters, *rows.longest, *rows.due, "index"]
@@ -180,22 +180,27 @@ def sweep(
         ends = graph.input("t0"), graph.input("t1")
         flagged = logical("or", flagged, passed_by(graph.input("due"), after["t"], *ends))
     flagged = logical("and", flagged, graph.input("index", "l") >= 0)
-    after |= {name: attempt.step[name].real() for name in rows.step} | watching.longest_step(attempt, rows.longest)
-    seen = {} if near is None else {name: attempt.step[name] for name in watching.inputs_of(near) if name in attempt.step}
-    nodes = [*after.values(), flagged, *seen.values()]
+    after |= watching.longest_step(attempt, rows.longest)
+    if rows.due:
+        after |= {name: attempt.step[name].real() for name in rows.step}
+    seen = [] if near is None else ["dt", *(name for name in watching.inputs_of(near) if name in attempt.step)]
+    nodes = [*after.values(), flagged, *(attempt.step[name] for name in seen)]
     found = function.graph(graph, nodes, inputs | fixed)
     some = found[len(after)]
     for name, value in zip(after, found, strict=False):
         function.store(kinds.get(name, "d"), value, "%block", places[name], aligned=64)
-    if near is None:
-        return function.any(some)
-    now = inputs | fixed | dict(zip(after, found, strict=False)) | dict(zip(seen, found[len(after) + 1 :], strict=True))
-    now |= {f"e{name}": now[name] for name in rows.parameters}
-    is_near = watching.add_near(function, near, now)
-    whole = function.type("l")
-    number = function.value(f"zext {function.type('b')} {is_near} to {whole}")
-    function.store("l", number, "%block", places["near"], aligned=64)
-    return function.any(function.logical("or", some, is_near))
+    if near is not None:
+        now = inputs | dict(zip(after, found, strict=False)) | dict(zip(seen, found[len(after) + 1 :], strict=True))
+        now |= {f"e{name}": inputs[name] for name in rows.parameters}
+        is_near = watching.add_near(function, near, now, fixed)
+        with function.when(function.any(is_near)):
+            before = {"began": inputs["t"], "dt": now["dt"], **{f"old{i}": inputs[f"u{i}"] for i in range(n)}}
+            for name, value in before.items():
+                function.store("d", value, "%block", places[name], aligned=64)
+            whole = function.value(f"zext {function.type('b')} {is_near} to {function.type('l')}")
+            function.store("l", whole, "%block", places["near"], aligned=64)
+        some = function.logical("or", some, is_near)
+    return function.any(some)
 
 
 def status_of_lane(attempt: Attempt) -> Node:
@@ -213,63 +218,60 @@ def passed_by(due: Node, t: Node, t0: Node, t1: Node) -> Node:
 
 
 def add_look_after(parts: Parts, begin: Function, fill: Function | None) -> Function:
-    """The function that hands in what the run of one lane has come to, and lets the next one begin where it has ended.
+    """The function that hands in what the runs of all lanes have come to, and lets the next ones begin where they ended.
 
-    Its arguments are those of `lanes` and the number of the lane.
+    Its arguments are those of `lanes`. A run that has left its lane because of an event and goes on is looked after
+    again: the states that are wanted of its last step are still due, or it may be over.
     """
-    settle = add_settle(parts, fill)
     look = None
     if parts.watched is not None and parts.watched.projection is None:
         look = watching.add_look(parts.module, parts.asked, parts.watched, parts.value_of)
-    function, rows = parts.module.function("look_after", {**ARGUMENTS, "lane": "l"}, internal=True), parts.rows
-    column = function.place("%block", "%lane")
-    given = [f"%{name}" for name in ARGUMENTS]
-
-    def index() -> str:
-        return function.load("l", column, rows.at("index"))
-
-    if parts.watched is not None:
-        told = function.block_of_memory(1)
-        may_leave = function.logical(
-            "and",
-            function.compare("sge", index(), 0),
-            function.compare("ne", function.load("l", column, rows.at("near")), 0),
-        )
-        with function.when(may_leave):
-            function.store("l", "0", told, 0)
-            if look is not None:
-                function.call(look, column, "%fixed", told)
-            with function.when(function.compare("eq", function.load("l", told, 0), 0)):
-                run = index()
-                hand_in(function, parts, column, run)
-                function.store("l", str(int(Status.EVENT)), "%codes", run)
-                function.store("l", str(NOBODY), column, rows.at("index"))
-    with function.when(function.compare("sge", index(), 0)):
-        function.call(settle, *given, "%lane")
-    with function.when(function.compare("eq", index(), NOBODY)), function.repeat() as again_when:
-        take_next(function, parts, column, begin, settle)
-        again_when(function.compare("eq", index(), NOBODY))
+    function = parts.module.function("look_after", ARGUMENTS, internal=True)
+    function.stands_apart = True
+    with function.over(LANES) as lane:
+        look_after_lane(function, parts, function.place("%block", lane), begin, fill, look)
     return function
 
 
-def add_settle(parts: Parts, fill: Function | None) -> Function:
-    """The function that reports the wanted states of the last step of a lane and hands in its run where it is over."""
-    function, rows = parts.module.function("settle", {**ARGUMENTS, "lane": "l"}, internal=True), parts.rows
-    column = function.place("%block", "%lane")
+def look_after_lane(function: Function, parts: Parts, column: str, begin: Function, fill, look):
+    """The same for one lane."""
+    rows, resumed = parts.rows, function.variable("b", "false")
 
     def number(name: str) -> str:
         return function.load("l", column, rows.at(name))
 
-    index = number("index")
-    if fill is not None:
-        at = parts.wanted_of(function, index)
-        function.call(fill, column, index, "%fixed", at, "%points", "%doubts", "%wanted")
-    spent = function.compare("sge", function.whole("add", number("steps"), number("rejected")), "%most")
-    over = function.logical("or", function.compare("ne", number("status"), 0), spent)
-    with function.when(over):
-        hand_in(function, parts, column, index)
-        function.store("l", str(NOBODY), column, rows.at("index"))
-    return function
+    if parts.watched is not None:
+        told = function.block_of_memory(1)
+        with function.when(function.compare("ne", number("near"), 0)):
+            function.store("l", "0", column, rows.at("near"))
+            function.store("l", "0", told, 0)
+            if look is not None:
+                function.call(look, column, "%fixed", told)
+            with function.when(function.compare("eq", function.load("l", told, 0), 0)):
+                leave(function, parts, column, number("index"))
+    with function.repeat() as again_when:
+        resumed.set("false")
+        index = number("index")
+        with function.when(function.compare("sge", index, 0)):
+            if fill is not None:
+                at = parts.wanted_of(function, index)
+                function.call(fill, column, index, "%fixed", at, "%points", "%doubts", "%wanted")
+            spent = function.compare("sge", function.whole("add", number("steps"), number("rejected")), "%most")
+            over = function.logical("or", function.compare("ne", number("status"), 0), spent)
+            with function.when(over):
+                hand_in(function, parts, column, index)
+                function.store("l", str(NOBODY), column, rows.at("index"))
+        with function.when(function.compare("eq", number("index"), NOBODY)):
+            take_next(function, parts, column, begin, resumed)
+        again_when(resumed.get())
+
+
+def leave(function: Function, parts: Parts, column: str, index: str):
+    """Hand out a run in whose last step an event may lie, with all that its lane keeps."""
+    hand_in(function, parts, column, index)
+    copy_numbers(function, column, LANES, left_of(function, parts, index), 1, len(parts.rows.all))
+    function.store("l", str(int(Status.EVENT)), "%codes", index)
+    function.store("l", str(NOBODY), column, parts.rows.at("index"))
 
 
 def hand_in(function: Function, parts: Parts, column: str, index: str):
@@ -284,8 +286,10 @@ def hand_in(function: Function, parts: Parts, column: str, index: str):
         for k, name in enumerate(names):
             value = function.load(kind, column, rows.at(name))
             function.store(kind, value, array, function.whole("add", first, k))
-    if parts.watched is not None:
-        copy_numbers(function, column, LANES, left_of(function, parts, index), 1, len(rows.all))
+    if rows.longest:
+        first, count = function.place(column, rows.at(rows.longest[0])), len(rows.longest)
+        there = function.place("%longest", function.whole("mul", index, count))
+        copy_numbers(function, first, LANES, there, 1, count)
 
 
 def left_of(function: Function, parts: Parts, run: str) -> str:
@@ -300,7 +304,7 @@ def copy_numbers(function: Function, here: str, apart: int, there: str, distance
         function.store("l", value, there, function.whole("mul", k, distance))
 
 
-def take_next(function: Function, parts: Parts, column: str, begin: Function, settle: Function):
+def take_next(function: Function, parts: Parts, column: str, begin: Function, resumed: Variable):
     """Begin the next run of the queue in a lane, or retire the lane where the queue is empty.
 
     A run that has left its lane because of an event goes on where it was. A retired lane keeps sweeping. It stands at
@@ -318,13 +322,11 @@ def take_next(function: Function, parts: Parts, column: str, begin: Function, se
         if parts.watched is None:
             begin_run(function, parts, column, begin, run)
         else:
-            near = function.load("l", left_of(function, parts, run), rows.all.index("near"))
-            has_left = function.compare("ne", near, 0)
+            has_left = function.compare("ne", function.load("l", "%resumes", run), 0)
             with function.either(has_left) as begins:
                 copy_numbers(function, left_of(function, parts, run), 1, column, LANES, len(rows.all))
-                function.store("l", "0", column, rows.at("near"))
                 function.store("l", run, column, rows.at("index"))
-                function.call(settle, *(f"%{name}" for name in ARGUMENTS), "%lane")
+                resumed.set("true")
                 begins()
                 begin_run(function, parts, column, begin, run)
         otherwise()
@@ -342,8 +344,9 @@ def begin_run(function: Function, parts: Parts, column: str, begin: Function, ru
     function.call(begin, state, "%fixed", own, column, function.block_of_memory(1))
     for k, name in enumerate(rows.parameters):
         function.store("d", function.load("d", own, k), column, rows.at(name))
-    for name in rows.longest:
-        function.store("d", function.constant("d", 0.0), column, rows.at(name))
+    if rows.longest:
+        first, count = function.place(column, rows.at(rows.longest[0])), len(rows.longest)
+        copy_numbers(function, function.place("%longest", function.whole("mul", run, count)), 1, first, LANES, count)
     for name in rows.whole[:-1]:
         function.store("l", "0", column, rows.at(name))
     function.store("l", run, column, rows.at("index"))

@@ -6,20 +6,22 @@ tell, the run leaves its lane: `odelab.engines.lanes.watched` finds the zero and
 """
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from odelab import core
 from odelab.graph.arrays import Array
 from odelab.graph.derivatives import derivatives
 from odelab.graph.llvm import Function, Module
-from odelab.graph.nodes import Graph, Node, Untraceable, choose, logical, maximum
+from odelab.graph.nodes import Graph, Node, Untraceable, choose, logical, used
 from odelab.kernels import store
 from odelab.kernels.attempt import Asked, Attempt, in_window
 from odelab.kernels.search import event_at, look_at
 from odelab.kernels.store import Traced
 
-MARGIN = 2.0  # how much larger than the squares of its changes g squared must be, for a step to be passed over
 BETWEEN = 100.0  # times the tolerance: how far g may go inside an accepted step without its ends showing it
 
 
@@ -69,9 +71,9 @@ def near(asked: Asked, watched: Watched) -> Node:
 
     The inputs are those of `odelab.kernels.inside.inside`, and the slope after the step where a method has it.
 
-    The cubic that has the values and slopes of g at both ends keeps away from zero where the product of both values is
-    larger than the squares of the change and of what the slopes add up to over a step. How far g may be from it is
-    bounded by error control: it is a part of the error of a step, of which the tolerance is a multiple.
+    Where the product of both values is larger than the squares of the change, of what the slopes come to over the step
+    and of a multiple of the tolerance, the cubic that has the values and slopes of g at both ends keeps away from zero.
+    How far g may be from the cubic is bounded by error control.
     """
     n, graph = asked.n, Graph(trusted=True)
     began, t, dt = (graph.input(name) for name in ("began", "t", "dt"))
@@ -79,28 +81,27 @@ def near(asked: Asked, watched: Watched) -> Node:
     accepted = t != began
     if asked.law is None:  # the error of a fixed step is not known
         return accepted
-    ends = began, t
     slopes = slopes_at_ends(asked, watched, graph)
     atol = graph.inputs("atol", n) if asked.vector_tolerance else [graph.input("atol")] * n
-    tolerance = [atol[i] + graph.input("rtol") * abs(new[i]) for i in range(n)]
+    rtol = BETWEEN * graph.input("rtol")
     passes: Any = graph.constant(True)
     for event in watched.events:
-        values, changes, scale = [], [], graph.constant(0.0)
-        for time, state, slope in zip(ends, (old, new), slopes, strict=True):
-            value = event_at(event, graph, time, state)
-            (row,) = derivatives(graph, [value], [*state, time])
-            parts = [row[i] * (slope[i] if i < n else dt) for i in row]
-            changes.append(functools.reduce(lambda a, b: a + b, parts, graph.constant(0.0)))
-            values.append(value)
-        for i in row:
-            if i < n:
-                scale = scale + abs(row[i]) * tolerance[i]
-        changes += [values[1] - values[0], BETWEEN * scale]
-        largest = functools.reduce(maximum, [change * change for change in changes])
-        passes = logical("and", passes, values[0] * values[1] > MARGIN * largest)
+        values, squares, scale = [], [], graph.constant(0.0)
+        for time, state, slope in ((began, old, slopes[0]), (t, new, slopes[1])):
+            values.append(event_at(event, graph, time, state))
+            (row,) = derivatives(graph, values[-1:], [*state, time])
+            squares.append(added(graph, [row[i] * (slope[i] if i < n else dt) for i in row]))
+        scale = added(graph, [abs(row[i]) * (BETWEEN * atol[i] + rtol * abs(new[i])) for i in row if i < n])
+        squares = [x * x for x in (*squares, values[1] - values[0], scale)]
+        passes = logical("and", passes, values[0] * values[1] > added(graph, squares))
     for condition in graph.raised:
         passes = logical("and", passes, logical("not", condition))
     return logical("and", accepted, logical("not", passes))
+
+
+def added(graph: Graph, terms: list) -> Any:
+    """The sum of some terms; zero where there are none."""
+    return functools.reduce(operator.add, terms) if terms else graph.constant(0.0)
 
 
 def slopes_at_ends(asked: Asked, watched: Watched, graph: Graph) -> tuple[Any, Any]:
@@ -110,8 +111,9 @@ def slopes_at_ends(asked: Asked, watched: Watched, graph: Graph) -> tuple[Any, A
     old, new = graph.inputs("old", n), graph.inputs("u", n)
     if method.needs_jacobian:
         stages = [graph.inputs(f"k{j}_", n) for j in range(method.stages)]
-        parts = method.coefficients_inside(core.combine, None, (), began, old, dt, new, stages)
-        return parts[0], functools.reduce(lambda a, b: a + b, [(k + 1) * part for k, part in enumerate(parts)])
+        weights = method.extension_weights
+        at_end = np.arange(1, len(weights) + 1) @ weights
+        return tuple(core.combine(row.tolist(), stages, len(row)) for row in (weights[0], at_end))
     first = graph.inputs("k0_", n)
     if method.fsal and watched.projection is None:
         return dt * first, dt * graph.inputs("slope", n)
@@ -119,21 +121,18 @@ def slopes_at_ends(asked: Asked, watched: Watched, graph: Graph) -> tuple[Any, A
     return dt * first, dt * Array.of(list(slopes_at(t, new)))
 
 
-def add_near(function: Function, node: Node, values: dict[str, str]) -> str:
+def add_near(function: Function, node: Node, values: dict[str, str], fixed: dict[str, str]) -> str:
     """Add the short look to a function, apart from what is there: no operation of an attempt is shared with it.
 
     An operation with a second use would not be joined with the addition that follows it, and an event that never
     happens would change the last bits of a run.
     """
-    graph = node.graph
-    inputs = {name: function.fenced(values[name]) for name in inputs_of(node)}
-    return function.graph(graph, [node], inputs)[0]
+    inputs = {name: fixed[name] if name in fixed else function.fenced(values[name]) for name in inputs_of(node)}
+    return function.graph(node.graph, [node], inputs)[0]
 
 
 def inputs_of(*nodes: Node) -> list[str]:
     """The names of the inputs that some nodes of a graph depend on."""
-    from odelab.graph.nodes import used
-
     graph = nodes[0].graph
     return [graph.ops[i][2] for i in used(graph, nodes) if graph.ops[i][0] == "in"]
 

@@ -128,10 +128,21 @@ class Found(NamedTuple):
     maxima: np.ndarray | None  # (N, 2): SAI, h rho
     points: np.ndarray | None  # (N, len(t_eval), n)
     doubts: np.ndarray | None  # (N,): the largest error at `t_eval` over the tolerance, a sum of squares
-    left: np.ndarray | None = None  # (N, rows): all that a lane keeps of a run, where events are looked for
+    left: "Left | None" = None
 
 
-def empty_arrays(starts, t0, wanted: int | None, maxima: bool, left: np.ndarray | None = None) -> Found:
+class Left(NamedTuple):
+    """What runs leave their lanes with, where events are looked for; lanes read it and write it."""
+
+    numbers: np.ndarray  # (N, rows): all that a lane keeps of a run in whose last step an event may lie
+    resumes: np.ndarray  # (N,): 1 where a run goes on with these numbers, 0 where it begins
+    longest: np.ndarray  # (N, 2 + n) or (N, 0): time, size and state of the longest step
+
+    def of_runs(self, runs) -> "Left":
+        return Left(*(array[runs] for array in self))
+
+
+def empty_arrays(starts, t0, wanted: int | None, maxima: bool, left: Left | None = None) -> Found:
     """The arrays before any run is finished: each run stands at its start with the status "interrupted".
 
     wanted    how many times are wanted of each run; None where only the ends are
@@ -148,7 +159,7 @@ def empty_arrays(starts, t0, wanted: int | None, maxima: bool, left: np.ndarray 
         np.full((count, 2), np.nan) if maxima else None,
         None if wanted is None else np.full((count, wanted, n), np.nan),
         None if wanted is None else np.zeros(count),
-        None if left is None else left.copy(),
+        left,
     )
 
 

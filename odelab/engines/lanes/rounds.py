@@ -109,7 +109,7 @@ class Rounds:
         self.begins, self.number = times.spans[:, 0].copy(), np.zeros(len(starts), int)
         self.met = np.zeros(len(starts), int)  # wanted times in earlier pieces
         self.before = np.zeros((len(starts), 2), int)  # steps and rejections in earlier pieces
-        self.left = None if watcher is None else np.zeros((len(starts), len(watcher.at)))
+        self.left = None if watcher is None else watcher.nothing_left()
 
     def run(self) -> Found:
         """All runs to their ends."""
@@ -141,13 +141,13 @@ class Rounds:
         if shown is not None:
             own = np.column_stack([own, t0, t1, *shown])
         ahead, counts = next_times(self.times.wanted, going, self.met[going], t1, self.forward)
-        left = None if self.left is None else self.left[going]
+        left = self.left if self.left is None or len(going) == len(self.rows) else self.left.of_runs(going)
         part = self.run_lanes(found.ends[going], own, ahead, left)
         take(found, part, going, self.met[going], counts)
         found.counts[going] = self.before[going] + part.counts
-        if self.watcher is not None:
-            self.left[going] = part.left
-            self.watcher.keep_longest(going, part.left, shown)
+        if self.left is not None and left is not self.left:
+            for all_rows, rows in zip(self.left, left, strict=True):
+                all_rows[going] = rows
         return part
 
     def begin_next(self, runs, t):
@@ -155,7 +155,7 @@ class Rounds:
         self.begins[runs], self.before[runs] = t, self.found.counts[runs]
         self.number[runs] += t == self.ends[runs, self.number[runs]]
         if self.left is not None:
-            self.left[runs] = 0.0
+            self.left.resumes[runs] = 0
         if self.times.wanted is not None:
             self.met[runs] = (self.forward * (self.times.wanted[runs] - np.reshape(t, (-1, 1))) <= 0.0).sum(axis=1)
         last = self.ends.shape[1] - 1
@@ -166,10 +166,11 @@ class Rounds:
         found, here = self.found, np.array([run])
         shown = self.shown(here)
         seen = None if shown is None else (float(shown[0][0]), float(shown[1][0]))
-        after = self.watcher.look(run, self.left[run], self.begins[run], self.ends[run, self.number[run]], seen)
+        after = self.watcher.look(run, self.left.numbers[run], self.begins[run], self.ends[run, self.number[run]], seen)
         if run in self.watcher.alone:
             return False
         if after.end is None:
+            self.left.resumes[run] = 1
             return True
         found.statuses[run] = after.status
         found.times[run], found.ends[run] = after.end

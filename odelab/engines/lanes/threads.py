@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab.engines.lanes.result import Found, empty_arrays
+from odelab.engines.lanes.result import Found, Left, empty_arrays
 from odelab.kernels import store
 from odelab.kernels.attempt import fixed_names, fixed_values
 from odelab.kernels.lanes import ARGUMENTS, LANES, NOBODY, add_lanes
@@ -108,11 +108,10 @@ def compiled(text: str) -> tuple[Machine, Callable]:
     return machine, machine.function("lanes", len(ARGUMENTS))
 
 
-def run(text: str, task: Task, starts, params, threads: int | None, report, left: np.ndarray | None = None) -> Found:
+def run(text: str, task: Task, starts, params, threads: int | None, report, left: Left | None = None) -> Found:
     """All runs through the kernel, on as many threads as there is work for.
 
-    left    (N, rows): what runs have left their lanes with, of which those go on whose row "near" says so; None where
-            there are no events
+    left    what runs have left their lanes with; None where there are no events
     """
     found = empty_arrays(starts, task.span[0], task.wanted, task.maxima, left)
     count = min(threads or available(), math.ceil(len(starts) / LANES))
@@ -162,7 +161,8 @@ def work_through(text, task: Task, queue, portion, starts, params, found: Found,
     at, behind = task.t_eval, np.inf if task.span[1] >= task.span[0] else -np.inf
     if at is None or at.ndim == 1:  # those of all runs
         at = np.append(np.zeros(0) if at is None else at, behind)
-    optional = [nothing if array is None else array for array in (found.maxima, at, found.points, found.doubts, found.left)]
+    left = found.left or (None, None, None)
+    optional = [nothing if array is None else array for array in (found.maxima, at, found.points, found.doubts, *left)]
     arrays = (queue, share, task.fixed, starts, params, block, *found[:4], *optional)
     sweeps = 256
     while not stop.is_set():

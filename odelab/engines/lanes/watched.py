@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from odelab.engines.lanes.result import Left
 from odelab.graph.nodes import Untraceable
 from odelab.kernels.inside import look_of, step_of
 from odelab.kernels.search import search_of
@@ -86,36 +87,31 @@ class Watcher:
         self.step = compiled(step_of, like, method)
         self.looks = method.needs_jacobian and controller.law is not None
         self.look_inside = compiled(look_of, like, method, controller) if self.looks else None
-        self.longest = np.zeros((len(given), n + 2)) if self.looks else None
-        self.own = np.zeros((len(given), given.shape[1] + (2 if windowed else 0)))
+        self.longest = np.zeros((len(given), n + 2 if self.looks else 0))
+        self.windowed = windowed
+
+    def nothing_left(self) -> Left:
+        """What lanes begin with; they write the longest steps of runs into the watcher's own array."""
+        count = len(self.given)
+        return Left(np.zeros((count, len(self.at))), np.zeros(count, np.int64), self.longest)
 
     def part(self, numbers: np.ndarray, name: str) -> np.ndarray:
         """The state or step that a lane keeps under this name."""
         first = self.at[f"{name}0"]
         return numbers[..., first : first + self.problem.size]
 
-    def keep_longest(self, runs, left: np.ndarray, window):
-        """Keep the longest steps of runs that have left their lanes, and what they depend on."""
-        own = [self.given[runs], *(column[:, None] for column in window)] if window else [self.given[runs]]
-        self.own[runs] = np.concatenate(own, axis=1)
-        if self.longest is None:
-            return
-        here = left[:, [self.at["longest_began"], self.at["longest_dt"]]]
-        longer = np.abs(here[:, 1]) > np.abs(self.longest[runs, 1])
-        rows = np.concatenate([here, self.part(left, "longest_old")], axis=1)[longer]
-        self.longest[np.asarray(runs)[longer]] = rows
-
     def left_to_others(self) -> list[int]:
         """The runs whose events cannot be told from single steps.
 
         Their longest step has doubtful states inside, which may hide an event, or a function is not defined.
         """
-        if self.longest is None:
+        if not self.looks:
             return [*self.alone]
         if self.look_inside is None:
             return [*range(len(self.longest))]
         t, h, u = self.longest[:, 0], self.longest[:, 1], self.longest[:, 2:]
-        squares, _ = self.look_inside(t, u, h, self.own)
+        seen = pieces.window(t, t + h) if self.windowed else ()
+        squares, _ = self.look_inside(t, u, h, np.column_stack([self.given, *seen]))
         doubtful = np.flatnonzero(~(squares < self.problem.size * WORTH_SAYING**2))
         return [*self.alone.union(doubtful.tolist())]
 
@@ -143,7 +139,7 @@ class Watcher:
             pieces.watch(self.watched, one.counts, one.resting if one.rests_at == t0 else ()),
             part,
             self.controller,
-            functools.partial(self.search, run),
+            functools.partial(self.search, run, part),
         )
         with np.errstate(all="ignore"):
             ends = watch.walk(dense)
@@ -170,7 +166,7 @@ class Watcher:
     def dense(self, run: int, part, times, states, h) -> Dense:
         """The dense output of one step; h is None for a step that ends at the second time."""
         again = look = None
-        own = self.own[run]
+        own = self.own(run, part)
         if self.step is not None:
             step = self.step
 
@@ -182,12 +178,16 @@ class Watcher:
         h = np.diff(times) if h is None else h
         return Dense(part, self.method, times, states, h, self.project, None, look, again)
 
-    def search(self, run: int, function: Callable) -> Callable | None:
+    def own(self, run: int, part) -> np.ndarray:
+        """The parameters and the window of a piece of a run, as compiled functions take them."""
+        return np.append(self.given[run], part.window or ())
+
+    def search(self, run: int, part, function: Callable) -> Callable | None:
+        """The compiled search for zeros of an event's function; None where there is none."""
         found = self.searches[function]
         if found is None or self.project is not None:
             return None
-        own, count = self.own[run], self.given.shape[1]
-        return functools.partial(found, own=np.concatenate([own[:count], own]))
+        return functools.partial(found, own=np.concatenate([self.given[run], self.own(run, part)]))
 
     def points(self, step: Dense, wanted) -> tuple[np.ndarray, bool]:
         """The states at some times in a step that an event has cut short, and whether one of them is doubtful."""
