@@ -28,8 +28,8 @@ LANES = 32
 WIDE, NARROW = 16, 8  # lanes in one vector
 ARGUMENTS = {
     **dict.fromkeys(("queue", "share", "fixed", "starts", "params", "block", "ends", "times", "counts", "codes"), "p"),
-    **dict.fromkeys(("maxima", "at", "points", "doubts", "left", "resumes", "longest"), "p"),
-    **dict.fromkeys(("runs", "sweeps", "most", "wanted"), "l"),
+    **dict.fromkeys(("maxima", "at", "points", "doubts", "left", "resumes", "longest", "log", "logged"), "p"),
+    **dict.fromkeys(("runs", "sweeps", "most", "wanted", "room"), "l"),
 }
 SHARE = ("following", "after", "portion", "idle")  # whole numbers of a thread
 
@@ -241,14 +241,23 @@ def look_after_lane(function: Function, parts: Parts, column: str, begin: Functi
         return function.load("l", column, rows.at(name))
 
     if parts.watched is not None:
-        told = function.block_of_memory(1)
+        told = function.block_of_memory(2)
         with function.when(function.compare("ne", number("near"), 0)):
             function.store("l", "0", column, rows.at("near"))
-            function.store("l", "0", told, 0)
-            if look is not None:
-                function.call(look, column, "%fixed", told)
-            with function.when(function.compare("eq", function.load("l", told, 0), 0)):
+            if look is None:
                 leave(function, parts, column, number("index"))
+            else:
+                function.call(look, column, "%fixed", told)
+                with function.when(function.compare("ne", function.load("l", told, 0), 0)):
+                    leave(function, parts, column, number("index"))
+                index = number("index")
+                noted = function.compare("ne", function.load("l", told, 1), 0)
+                with function.when(function.logical("and", noted, function.compare("sge", index, 0))):
+                    place = function.fetch_add("%logged", 1)
+                    with function.either(function.compare("slt", place, "%room")) as otherwise:
+                        log_step(function, parts, column, place)
+                        otherwise()
+                        leave(function, parts, column, index)
     with function.repeat() as again_when:
         resumed.set("false")
         index = number("index")
@@ -264,6 +273,15 @@ def look_after_lane(function: Function, parts: Parts, column: str, begin: Functi
         with function.when(function.compare("eq", number("index"), NOBODY)):
             take_next(function, parts, column, begin, resumed)
         again_when(resumed.get())
+
+
+def log_step(function: Function, parts: Parts, column: str, place: str):
+    """Write the last step of a lane down."""
+    names = watching.logged_rows(parts.asked)
+    first = function.whole("mul", place, len(names))
+    for k, name in enumerate(names):
+        number = function.load("l", column, parts.rows.at(name))
+        function.store("l", number, "%log", function.whole("add", first, k))
 
 
 def leave(function: Function, parts: Parts, column: str, index: str):

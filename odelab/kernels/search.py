@@ -25,8 +25,8 @@ from odelab.runs import roots
 
 ARGUMENTS = {
     **dict.fromkeys(("times", "states", "sizes", "params", "last", "places", "zeros", "unsure"), "p"),
-    **dict.fromkeys(("count", "room"), "l"),
-}
+    **dict.fromkeys(("count", "room", "knots", "apart"), "l"),
+}  # knots: 1 where a step begins where the one before it ends, 2 otherwise; apart: how far apart the params of steps are
 PLACES = ("step", "found", "doubts", "failed")  # whole numbers: the next step, zeros, steps in `unsure`, an error
 ROWS = 64  # zeros in one call of the kernel, at first
 
@@ -48,37 +48,43 @@ def search_of(problem, method, function: Callable) -> Callable:
     It is called with times (m+1,), states (m+1, n), step sizes (m,) and the function's value at the start, and returns
     (t, directions, states) of the zeros it found, and the numbers of the steps of which it is not sure. Parameters,
     those of the event behind those of the right-hand side, and the window are those of the problem unless others are
-    given.
+    given, `own`.
     """
-    slopes, event = store.slopes_of(problem), store.event_of(function, problem)
-    mass = None if problem.mass is None else problem.mass_matrix.entries
-    asked = Asked(problem.size, method, None, windowed=problem.window is not None, mass=mass)
-    key = ("search", id(method), problem.size, asked.windowed, mass, slopes.key, event.key)
-    found = store.kernel(key, lambda: made(asked, slopes, event), method)
-    params = np.array([*slopes.parameters.values, *event.parameters.values, *(problem.window or ())])
+    found, params = kernel_of(problem, method, function)
 
     def search(t, u, h, before, own=params):
-        return zeros_found(
-            found, own, np.ascontiguousarray(t), np.ascontiguousarray(u), np.ascontiguousarray(h), before
-        )
+        zeros, unsure = zeros_found(found, own, t, u, h, before)
+        return zeros[:, 0], zeros[:, 1].astype(int), zeros[:, 3:], unsure
 
     return search
 
 
+def search_of_many(problem, method, function: Callable) -> Callable:
+    """The same for steps of many runs.
+
+    It is called with times (m, 2) and states (m, 2, n) at both ends, step sizes (m,) and `own`, a row for each step,
+    and returns rows (t, direction, number of the step, state) of the zeros it found, and the numbers of the steps of
+    which it is not sure.
+    """
+    found = kernel_of(problem, method, function)[0]
+    return lambda t, u, h, own: zeros_found(found, own, t.ravel(), u.reshape(-1, u.shape[-1]), h, 0.0)
+
+
 def zeros_found(search: Search, params, t, u, h, before):
-    """The zeros on the steps between the times `t`, by a kernel that is called until all steps have been searched."""
+    """The zeros on some steps, by a kernel that is called until all have been searched, and the unsure steps."""
+    t, u, h, params = map(np.ascontiguousarray, (t, u, h, params))
+    knots, apart = (2, params.shape[1]) if params.ndim == 2 else (1, 0)
     places, unsure = np.zeros(len(PLACES), np.int64), np.empty(len(h), np.int64)
     last, rows, found = np.array([float(before)]), ROWS, []
     while places[0] < len(h):
-        zeros = np.empty((rows, 2 + u.shape[1]))
+        zeros = np.empty((rows, 3 + u.shape[1]))
         places[1] = 0
-        search.call(*map(address, (t, u, h, params, last, places, zeros, unsure)), len(h), rows)
+        search.call(*map(address, (t, u, h, params, last, places, zeros, unsure)), len(h), rows, knots, apart)
         if places[3]:
             raise ArithmeticError("the function of an event raises an error, which plain Python shall tell")
         found.append(zeros[: places[1]])
         rows *= 4
-    zeros = np.concatenate(found)
-    return zeros[:, 0], zeros[:, 1].astype(int), zeros[:, 2:], unsure[: places[2]]
+    return np.concatenate(found) if found else np.empty((0, 3 + u.shape[1])), unsure[: places[2]]
 
 
 def made(asked: Asked, slopes: Traced, event: Traced) -> Search:
@@ -86,6 +92,16 @@ def made(asked: Asked, slopes: Traced, event: Traced) -> Search:
     Writer(module.function("search", ARGUMENTS), asked, slopes, event).write()
     machine = Machine(module.text())
     return Search(machine, machine.function("search", len(ARGUMENTS)))
+
+
+def kernel_of(problem, method, function: Callable) -> tuple[Search, np.ndarray]:
+    """The kernel of the search, and what the problem itself gives it as `params`."""
+    slopes, event = store.slopes_of(problem), store.event_of(function, problem)
+    mass = None if problem.mass is None else problem.mass_matrix.entries
+    asked = Asked(problem.size, method, None, windowed=problem.window is not None, mass=mass)
+    key = ("search", id(method), problem.size, asked.windowed, mass, slopes.key, event.key)
+    found = store.kernel(key, lambda: made(asked, slopes, event), method)
+    return found, np.array([*slopes.parameters.values, *event.parameters.values, *(problem.window or ())])
 
 
 class Looked(NamedTuple):
@@ -143,17 +159,15 @@ def look_at(asked: Asked, slopes: Traced, event: Traced) -> Looked:
 class Writer:
     """Writes the function `search`.
 
-    names    values of the function, by the names of inputs: parameters of the right-hand side and of the event, and the
-             window of times that the right-hand side is shown
+    names    of the inputs in `params`: parameters of the right-hand side and of the event, and the window of times that
+             the right-hand side is shown
     """
 
     def __init__(self, function: Function, asked: Asked, slopes: Traced, event: Traced):
         self.function, self.asked, self.slopes, self.event = function, asked, slopes, event
         self.n = asked.n
-        count = len(slopes.parameters.names)
-        self.names = {name: function.load("d", "%params", k) for k, name in enumerate(slopes.parameters.names)}
-        others = [*(f"e{name}" for name in event.parameters.names), *(WINDOW if asked.windowed else ())]
-        self.names |= {name: function.load("d", "%params", count + k) for k, name in enumerate(others)}
+        windowed = WINDOW if asked.windowed else ()
+        self.names = [*slopes.parameters.names, *(f"e{name}" for name in event.parameters.names), *windowed]
 
     def write(self):
         function = self.function
@@ -176,13 +190,21 @@ class Writer:
     def one_step(self, step: str, found: Variable, doubts: Variable, before: Variable, failed: Variable):
         """Search one step."""
         function, n = self.function, self.n
-        row = function.whole("mul", step, n)
+        knot = function.whole("mul", step, "%knots")
+        row = function.whole("mul", knot, n)
         after_row = function.whole("add", row, n)
+        own = function.place("%params", function.whole("mul", step, "%apart"))
         inputs = {f"old{i}": function.load("d", "%states", function.whole("add", row, i)) for i in range(n)}
         inputs |= {f"u{i}": function.load("d", "%states", function.whole("add", after_row, i)) for i in range(n)}
-        inputs["began"] = function.load("d", "%times", step)
-        inputs["t"] = function.load("d", "%times", function.whole("add", step, 1))
-        inputs |= {"dt": function.load("d", "%sizes", step), "before": before.get(), **self.names}
+        inputs |= {name: function.load("d", own, k) for k, name in enumerate(self.names)}
+        inputs["began"] = function.load("d", "%times", knot)
+        inputs["t"] = function.load("d", "%times", function.whole("add", knot, 1))
+        inputs["dt"] = function.load("d", "%sizes", step)
+        with function.when(function.compare("ne", "%knots", 1)):
+            start = Graph(trusted=True)
+            value = event_at(self.event, start, start.input("began"), start.inputs("old", n))
+            before.set(function.graph(start, [value], inputs)[0])
+        inputs["before"] = before.get()
         looked = look_at(self.asked, self.slopes, self.event)
         wanted = [looked.clear, looked.crosses, looked.after, *looked.bracket, *looked.coefficients, looked.fails]
         clear, crosses, after, *rest, fails = function.graph(looked.graph, wanted, inputs)
@@ -192,12 +214,12 @@ class Writer:
         with function.either(clear) as otherwise:
             with function.when(crosses):
                 named = {f"c{k}": value for k, value in enumerate(coefficients)}
-                self.find_zero(bracket, {**inputs, **named, "after": after}, found)
+                self.find_zero(bracket, {**inputs, **named, "after": after}, found, step)
             otherwise()
             function.store("l", step, "%unsure", doubts.get())
             doubts.set(function.whole("add", doubts.get(), 1))
 
-    def find_zero(self, bracket: list[str], inputs: dict[str, str], found: Variable):
+    def find_zero(self, bracket: list[str], inputs: dict[str, str], found: Variable, step: str):
         """The zero between the ends of a bracket, by passes of `roots.narrower`."""
         function, n, graph = self.function, self.n, Graph(trusted=True)
         began, t = graph.input("began"), graph.input("t")
@@ -235,7 +257,8 @@ class Writer:
         time = choose(at_end, t, began + at * (t - began))
         direction = call_two("copysign", graph.constant(1.0), graph.input("after"))
         values = function.graph(graph, [time, direction, *states], {**inputs, "theta": theta.get()})
-        row = function.whole("mul", found.get(), 2 + n)
+        values.insert(2, function.value(f"sitofp i64 {step} to double"))
+        row = function.whole("mul", found.get(), 3 + n)
         for k, value in enumerate(values):
             function.store("d", value, "%zeros", function.whole("add", row, k))
         found.set(function.whole("add", found.get(), 1))

@@ -31,18 +31,25 @@ class Watched(NamedTuple):
     slopes        the right-hand side
     events        the functions
     directions    the directions of zeros that count
+    ends          of each, whether it may end a run or change a state
     projection    the user's projection of states, None where there is none
     """
 
     slopes: Traced
     events: tuple[Traced, ...]
     directions: tuple[int, ...]
+    ends: tuple[bool, ...]
     projection: Traced | None = None
 
     @property
     def key(self) -> tuple:
         """Equal for what one kernel serves."""
-        return *(one.key for one in self.events), self.directions, self.projection and self.projection.key
+        return *(one.key for one in self.events), self.directions, self.ends, self.projection and self.projection.key
+
+
+def logged_rows(asked: Asked) -> list[str]:
+    """The names of what is written down of a step in which an event may lie that does not end the run."""
+    return ["index", "t", *step_rows(asked), *(f"u{i}" for i in range(asked.n))]
 
 
 def step_rows(asked: Asked) -> list[str]:
@@ -138,27 +145,30 @@ def inputs_of(*nodes: Node) -> list[str]:
 
 
 def add_look(module: Module, asked: Asked, watched: Watched, value_of: Callable) -> Function:
-    """The function `look(column, fixed, told)`: writes 1 where no event happens in the last step of a lane, else 0.
+    """The function `look(column, fixed, told)`: does an event happen in the last step of a lane, or can that not be told?
+
+    It writes two numbers, 1 or 0: of events that may end a run or change its state, and of the others.
 
     value_of    value_of(function, name): the value of a row, or of what all runs have in common
     """
     function = module.function("look", dict.fromkeys(("column", "fixed", "told"), "p"), internal=True)
-    quiet = "true"
+    told = {True: "false", False: "false"}
     asked = asked._replace(law=None, maxima=False)
-    for event, direction in zip(watched.events, watched.directions, strict=True):
+    for event, direction, ends in zip(watched.events, watched.directions, watched.ends, strict=True):
         looked = look_at(asked, watched.slopes, event)
         graph = looked.graph
         counts = looked.crosses
         if direction:
             counts = logical("and", counts, looked.after * float(direction) > 0.0)
-        nothing = logical("and", looked.clear, logical("not", logical("or", counts, looked.fails)))
+        some = logical("or", logical("not", looked.clear), logical("or", counts, looked.fails))
         start = Graph(trusted=True)
         before = event_at(event, start, start.input("began"), start.inputs("old", asked.n))
         (first,) = function.graph(start, [before], {name: value_of(function, name) for name in inputs_of(before)})
-        inputs = {name: value_of(function, name) for name in inputs_of(nothing) if name != "before"}
-        (found,) = function.graph(graph, [nothing], {**inputs, "before": first})
-        quiet = function.logical("and", quiet, found)
-    function.store("l", function.choose(quiet, "l", 1, 0), "%told", 0)
+        inputs = {name: value_of(function, name) for name in inputs_of(some) if name != "before"}
+        (found,) = function.graph(graph, [some], {**inputs, "before": first})
+        told[ends] = function.logical("or", told[ends], found)
+    for k, ends in enumerate((True, False)):
+        function.store("l", function.choose(told[ends], "l", 1, 0), "%told", k)
     return function
 
 
@@ -168,4 +178,10 @@ def watched_of(problem, watched, project, slopes: Traced) -> Watched:
     if any(one.parameters.builds_in != slopes.parameters.builds_in for one in events):
         raise Untraceable("uses whole numbers of `params` as counts or places", "", "an event")
     projection = None if project is None else store.projection_of(project, problem.size)
-    return Watched(slopes, events, tuple(event.direction for event in watched), projection)
+    directions = tuple(event.direction for event in watched)
+    return Watched(slopes, events, directions, tuple(may_end(event) for event in watched), projection)
+
+
+def may_end(event) -> bool:
+    """May an event end a run, or a piece of it?"""
+    return bool(event.terminal) or event.change is not None

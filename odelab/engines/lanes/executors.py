@@ -51,7 +51,7 @@ def put(found: Found, place, part: Found):
 
 
 def arrays_of(found: Found) -> list[np.ndarray]:
-    return [array for array in (*found[:-1], *(found.left or ())) if array is not None]
+    return [array for array in (*found[:-1], *(found.left or ())[:3]) if array is not None]
 
 
 def piece(text: str, task: Task, starts, params, left: Left | None = None) -> Found:

@@ -137,9 +137,13 @@ class Left(NamedTuple):
     numbers: np.ndarray  # (N, rows): all that a lane keeps of a run in whose last step an event may lie
     resumes: np.ndarray  # (N,): 1 where a run goes on with these numbers, 0 where it begins
     longest: np.ndarray  # (N, 2 + n) or (N, 0): time, size and state of the longest step
+    log: np.ndarray  # (m, rows): steps in which an event may lie that does not end a run
+    logged: np.ndarray  # (1,): how many there are, or would be if there was room for them
 
-    def of_runs(self, runs) -> "Left":
-        return Left(*(array[runs] for array in self))
+    def of_runs(self, runs, room: int = 0) -> "Left":
+        """The same of some runs, with room for so many steps; a run that finds none leaves its lane."""
+        log = np.empty((room, self.log.shape[1]))
+        return Left(self.numbers[runs], self.resumes[runs], self.longest[runs], log, np.zeros(1, np.int64))
 
 
 def empty_arrays(starts, t0, wanted: int | None, maxima: bool, left: Left | None = None) -> Found:

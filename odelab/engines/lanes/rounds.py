@@ -18,6 +18,9 @@ from odelab.status import Status
 OWN = ("t0", "t1", "earliest", "latest")  # what of its time a run hands to its lane, as `odelab.kernels.attempt` has it
 
 
+FEWEST, PER_RUN, MOST = 4096, 4, 1 << 20  # steps that are written down in a round
+
+
 class Timetable(NamedTuple):
     """The times of N runs.
 
@@ -141,13 +144,14 @@ class Rounds:
         if shown is not None:
             own = np.column_stack([own, t0, t1, *shown])
         ahead, counts = next_times(self.times.wanted, going, self.met[going], t1, self.forward)
-        left = self.left if self.left is None or len(going) == len(self.rows) else self.left.of_runs(going)
+        left = None if self.left is None else self.left.of_runs(going, min(max(FEWEST, PER_RUN * len(going)), MOST))
         part = self.run_lanes(found.ends[going], own, ahead, left)
         take(found, part, going, self.met[going], counts)
         found.counts[going] = self.before[going] + part.counts
-        if self.left is not None and left is not self.left:
-            for all_rows, rows in zip(self.left, left, strict=True):
+        if left is not None:
+            for all_rows, rows in zip(self.left[:3], left, strict=False):
                 all_rows[going] = rows
+            self.watcher.look_at_log(going, left.log[: left.logged[0]], shown)
         return part
 
     def begin_next(self, runs, t):

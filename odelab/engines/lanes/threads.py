@@ -161,13 +161,13 @@ def work_through(text, task: Task, queue, portion, starts, params, found: Found,
     at, behind = task.t_eval, np.inf if task.span[1] >= task.span[0] else -np.inf
     if at is None or at.ndim == 1:  # those of all runs
         at = np.append(np.zeros(0) if at is None else at, behind)
-    left = found.left or (None, None, None)
+    left = found.left or (None,) * 5
     optional = [nothing if array is None else array for array in (found.maxima, at, found.points, found.doubts, *left)]
     arrays = (queue, share, task.fixed, starts, params, block, *found[:4], *optional)
-    sweeps = 256
+    sweeps, room = 256, 0 if found.left is None else len(found.left.log)
     while not stop.is_set():
         began = time.perf_counter()
-        lanes(*map(address, arrays), len(starts), sweeps, task.max_attempts, at.shape[-1] - 1)
+        lanes(*map(address, arrays), len(starts), sweeps, task.max_attempts, at.shape[-1] - 1, room)
         if share[-1] == LANES:
             return
         elapsed = time.perf_counter() - began

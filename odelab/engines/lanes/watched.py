@@ -14,12 +14,22 @@ import numpy as np
 from odelab.engines.lanes.result import Left
 from odelab.graph.nodes import Untraceable
 from odelab.kernels.inside import look_of, step_of
-from odelab.kernels.search import search_of
+from odelab.kernels.search import search_of, search_of_many
+from odelab.kernels.watching import may_end
 from odelab.runs import pieces
 from odelab.runs.dense import Dense
 from odelab.runs.events import EventRecord, Watch, none_of
 from odelab.runs.interior import WORTH_SAYING, doubtful_time
 from odelab.status import Status
+
+
+class Found(NamedTuple):
+    """Where an event happened in some runs."""
+
+    runs: np.ndarray
+    t: np.ndarray
+    u: np.ndarray
+    direction: np.ndarray
 
 
 class Piece(NamedTuple):
@@ -38,7 +48,6 @@ class Followed:
 
     def __init__(self, problem, watched):
         self.problem = problem
-        self.records: list[tuple[EventRecord, ...]] = []
         self.counts = [0] * len(watched)
         self.resting: set[int] = set()  # the numbers of events that have a zero at the time `rests_at`
         self.rests_at = math.nan
@@ -84,6 +93,8 @@ class Watcher:
         like = problem.piece(*problem.t_span, problem.u0, (0.0, 0.0) if windowed else None)
         compiled = functools.partial(compiled_or_none, exact)
         self.searches = {one.function: compiled(search_of, like, method, one.function) for one in watched}
+        self.of_many = {one.function: compiled(search_of_many, like, method, one.function) for one in watched}
+        self.found: list[list[Found]] = [[] for _ in watched]  # in steps that were written down
         self.step = compiled(step_of, like, method)
         self.looks = method.needs_jacobian and controller.law is not None
         self.look_inside = compiled(look_of, like, method, controller) if self.looks else None
@@ -93,7 +104,8 @@ class Watcher:
     def nothing_left(self) -> Left:
         """What lanes begin with; they write the longest steps of runs into the watcher's own array."""
         count = len(self.given)
-        return Left(np.zeros((count, len(self.at))), np.zeros(count, np.int64), self.longest)
+        log = np.empty((0, 3 + 2 * self.problem.size + 1))
+        return Left(np.zeros((count, len(self.at))), np.zeros(count, np.int64), self.longest, log, np.zeros(1, np.int64))
 
     def part(self, numbers: np.ndarray, name: str) -> np.ndarray:
         """The state or step that a lane keeps under this name."""
@@ -133,20 +145,11 @@ class Watcher:
         times = numbers[[self.at["began"], self.at["t"]]]
         states = np.stack([self.part(numbers, "old"), self.part(numbers, "u")])
         part = one.problem.piece(t0, t1, states[0], window)
-        dense = self.dense(run, part, times, states, dt)
-        watch = Watch(
-            None,
-            pieces.watch(self.watched, one.counts, one.resting if one.rests_at == t0 else ()),
-            part,
-            self.controller,
-            functools.partial(self.search, run, part),
-        )
-        with np.errstate(all="ignore"):
-            ends = watch.walk(dense)
+        resting = one.resting if one.rests_at == t0 else ()
+        ends, watch = self.watch(run, part, pieces.watch(self.watched, one.counts, resting), times, states, dt)
         records = watch.records()
-        if any(record.undefined for record in records):
-            self.alone.add(run)
-        one.records.append(records)
+        for number, record in enumerate(records):
+            self.keep(run, number, record)
         before = list(one.counts)
         one.counts = [count + len(record.t) for count, record in zip(one.counts, records, strict=True)]
         if not ends:
@@ -195,17 +198,71 @@ class Watcher:
             doubtful = self.by == "dense" and doubtful_time(step, self.controller, wanted) is not None
             return step.at(wanted, self.by), doubtful
 
+    def look_at_log(self, going, log: np.ndarray, shown):
+        """Find the zeros in steps that were written down, of events that neither end a run nor change a state.
+
+        going    the runs of the round, whose numbers in it the log has
+        shown    the times that their right-hand sides are shown; None for all
+        """
+        if not len(log):
+            return
+        n, places = self.problem.size, log[:, 0].view(np.int64)
+        runs, h = going[places], np.ascontiguousarray(log[:, 3])
+        times, states = log[:, [2, 1]], np.stack([log[:, 4 : 4 + n], log[:, 4 + n :]], axis=1)
+        window = () if shown is None else [column[places] for column in shown]
+        own = np.column_stack([self.given[runs], self.given[runs], *window])
+        for number, event in enumerate(self.watched):
+            if may_end(event):
+                continue
+            unsure, search = np.arange(len(log)), self.of_many[event.function]
+            if search is not None:
+                zeros, unsure = search(times, states, h, own)
+                if event.direction:
+                    zeros = zeros[zeros[:, 1] == event.direction]
+                steps = zeros[:, 2].astype(int)
+                self.found[number].append(Found(runs[steps], zeros[:, 0], zeros[:, 3:], zeros[:, 1].astype(int)))
+            for i in unsure.tolist():
+                run, ends = int(runs[i]), tuple(times[i].tolist())
+                part = self.of(run).problem.piece(*ends, states[i, 0], tuple(float(one[i]) for one in window) or None)
+                self.keep(run, number, self.watch(run, part, (event,), times[i], states[i], h[[i]])[1].records()[0])
+
+    def watch(self, run: int, part, events, times, states, h) -> tuple[bool, Watch]:
+        """Look for events in one step; returns whether one ends it."""
+        dense = self.dense(run, part, times, states, h)
+        watch = Watch(None, events, part, self.controller, functools.partial(self.search, run, part))
+        with np.errstate(all="ignore"):
+            return watch.walk(dense), watch
+
+    def keep(self, run: int, number: int, record: EventRecord):
+        """Keep what was found of an event in one step."""
+        if record.undefined:
+            self.alone.add(run)
+        if len(record.t):
+            self.found[number].append(Found(np.full(len(record.t), run), record.t, record.u, record.direction))
+
     def records(self, count: int) -> list[tuple[EventRecord, ...]]:
         """The records of all runs."""
-        none = none_of(self.problem)
-        nothing = tuple(EventRecord(*none, 0, event.name) for event in self.watched)
-        found = [nothing] * count
-        for run, one in self.followed.items():
-            if one.records:
-                found[run] = tuple(pieces.merge_records(rows) for rows in zip(*one.records, strict=True))
+        forward = np.sign(self.problem.t_span[1] - self.problem.t_span[0])
+        nothing = [EventRecord(*none_of(self.problem), 0, event.name) for event in self.watched]
+        made = [tuple(nothing)] * count
+        for number, found in enumerate(self.found):
+            if not found:
+                continue
+            runs, *columns = (np.concatenate(one) for one in zip(*found, strict=True))
+            order = np.lexsort((forward * columns[0], runs))
+            runs, columns = runs[order], [column[order] for column in columns]
+            for run, first, last in zip(*bounds(runs), strict=True):
+                record = EventRecord(*(column[first:last] for column in columns), 0, self.watched[number].name)
+                made[run] = (*made[run][:number], record, *made[run][number + 1 :])
         for run, records in self.told.items():
-            found[run] = records
-        return found
+            made[run] = records
+        return made
+
+
+def bounds(runs: np.ndarray) -> tuple[list[int], list[int], list[int]]:
+    """The numbers in a sorted row, where each begins and where it ends."""
+    different, first = np.unique(runs, return_index=True)
+    return different.tolist(), first.tolist(), [*first[1:].tolist(), len(runs)]
 
 
 def compiled_or_none(exact: bool, make: Callable, *given) -> Any:
