@@ -211,7 +211,9 @@ class Function:
         """A double of which LLVM does not see where it comes from: nothing is computed together with its origin."""
         kind = self.type("d")
         suffix = "f64" if self.width == 1 else f"v{self.width}f64"
-        return self.value(f"call {kind} {self.module.declare(kind, f'@llvm.arithmetic.fence.{suffix}', [kind])}({kind} {value})")
+        return self.value(
+            f"call {kind} {self.module.declare(kind, f'@llvm.arithmetic.fence.{suffix}', [kind])}({kind} {value})"
+        )
 
     def any(self, condition: str) -> str:
         """Does a condition hold in any lane?"""

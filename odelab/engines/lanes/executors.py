@@ -18,9 +18,7 @@ PER_WORKER = 4  # pieces of the ensemble for each worker, so that a worker with 
 WORKERS = 8  # assumed where an executor does not say how many workers it has
 
 
-def run_in_pieces(
-    executor: Executor, text: str, task: Task, starts, params, report, left: Left | None = None
-) -> Found:
+def run_in_pieces(executor: Executor, text: str, task: Task, starts, params, report, left: Left | None = None) -> Found:
     """Run the ensemble in pieces, each on a worker of the executor; Ctrl-C keeps the pieces that are finished."""
     found = empty_arrays(starts, task.span[0], task.wanted, task.maxima, left)
     workers = getattr(executor, "_max_workers", None) or WORKERS

@@ -105,7 +105,9 @@ class Watcher:
         """What lanes begin with; they write the longest steps of runs into the watcher's own array."""
         count = len(self.given)
         log = np.empty((0, 3 + 2 * self.problem.size + 1))
-        return Left(np.zeros((count, len(self.at))), np.zeros(count, np.int64), self.longest, log, np.zeros(1, np.int64))
+        return Left(
+            np.zeros((count, len(self.at))), np.zeros(count, np.int64), self.longest, log, np.zeros(1, np.int64)
+        )
 
     def part(self, numbers: np.ndarray, name: str) -> np.ndarray:
         """The state or step that a lane keeps under this name."""
