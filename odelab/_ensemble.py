@@ -170,20 +170,16 @@ def ensemble(
                 return executors.run_in_pieces(executor, text, now, starts, rows, report, left)
             return threaded.run(text, now, starts, rows, threads, report, left)
 
-        varied, watcher = None if params is None else sets, None
-        if watched:
-            own = timetable is not None
-            watcher = Watcher(
-                problem, method, controller, watched, project, task.rows, rows, varied, own, t_eval_by, exact
-            )
-        if timetable is None and watcher is None:
+        varied, has_own = None if params is None else sets, timetable is not None
+        followed = (watched, project, task.rows, rows, varied, has_own, t_eval_by, exact)
+        watcher = Watcher(problem, method, controller, *followed) if watched else None
+        everything = timetable or rounds.timetable(problem, len(starts), None, None, None, always=bool(watched))
+        if everything is None:
             found = run_lanes(starts, rows, times)
         else:
-            all_times = timetable or rounds.timetable(problem, len(starts), None, None, None, True)
-            own = timetable is not None
-            found = rounds.Rounds(run_lanes, all_times, own, starts, rows, maxima, max_steps, watcher).run()
-        settings = (t_eval_by, max_steps, exact, timetable, watcher, events, project)
-        plain.finish_alone(found, problem, method, controller, starts, varied, times, *settings)
+            found = rounds.Rounds(run_lanes, everything, has_own, starts, rows, maxima, max_steps, watcher).run()
+        options = (t_eval_by, max_steps, exact, timetable, watcher, events, project)
+        plain.finish_alone(found, problem, method, controller, starts, varied, times, *options)
         causes.diagnose(found, starts, varied, problem, method, controller)
         runs = named_arrays(found, times, "compiled", problem, method, controller)
         runs.events = None if watcher is None else watcher.records(len(runs))

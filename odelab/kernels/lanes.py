@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from odelab.graph.llvm import Function, Module, Variable
 from odelab.graph.nodes import Graph, Node, choose, logical
+from odelab.kernels import watching
 from odelab.kernels.attempt import Asked, Attempt, attempt, fixed_names
 from odelab.kernels.beginning import add_begin, beginning
-from odelab.kernels import watching
 from odelab.kernels.inside import inside
 from odelab.kernels.watching import Watched
 from odelab.status import Status
@@ -130,7 +130,10 @@ class Parts(NamedTuple):
     watched: Watched | None
 
     def value_of(self, function: Function, name: str) -> str:
-        """The value of a row of a column, or of what all runs have in common; parameters of events are those of runs."""
+        """The value of a row of a column, or of what all runs have in common.
+
+        Parameters of events are those of runs.
+        """
         name = name[1:] if name[0] == "e" and name[1:] in self.rows.parameters else name
         if name in self.fixed:
             return function.load("d", "%fixed", self.fixed.index(name))
@@ -218,7 +221,7 @@ def passed_by(due: Node, t: Node, t0: Node, t1: Node) -> Node:
 
 
 def add_look_after(parts: Parts, begin: Function, fill: Function | None) -> Function:
-    """The function that hands in what the runs of all lanes have come to, and lets the next ones begin where they ended.
+    """The function that hands in what the runs of lanes have come to, and lets the next ones begin where they ended.
 
     Its arguments are those of `lanes`. A run that has left its lane because of an event and goes on is looked after
     again: the states that are wanted of its last step are still due, or it may be over.

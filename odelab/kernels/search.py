@@ -23,10 +23,11 @@ from odelab.kernels.modules import module_of_run
 from odelab.kernels.store import Traced
 from odelab.runs import roots
 
+# knots is 1 where each step begins where the one before it ends, else 2; apart is the distance of the params of steps
 ARGUMENTS = {
     **dict.fromkeys(("times", "states", "sizes", "params", "last", "places", "zeros", "unsure"), "p"),
     **dict.fromkeys(("count", "room", "knots", "apart"), "l"),
-}  # knots: 1 where a step begins where the one before it ends, 2 otherwise; apart: how far apart the params of steps are
+}
 PLACES = ("step", "found", "doubts", "failed")  # whole numbers: the next step, zeros, steps in `unsure`, an error
 ROWS = 64  # zeros in one call of the kernel, at first
 

@@ -73,7 +73,7 @@ def longest_step(attempt: Attempt, rows: list[str]) -> dict[str, Node]:
     return {name: choose(longer, attempt.step[name.removeprefix("longest_")], one) for name, one in kept.items()}
 
 
-def near(asked: Asked, watched: Watched) -> Node:
+def near(asked: Asked, watched: Watched) -> Any:
     """Was the last attempt accepted, and may g of some event come to zero within it?
 
     The inputs are those of `odelab.kernels.inside.inside`, and the slope after the step where a method has it.
@@ -114,8 +114,7 @@ def added(graph: Graph, terms: list) -> Any:
 def slopes_at_ends(asked: Asked, watched: Watched, graph: Graph) -> tuple[Any, Any]:
     """What the slopes at both ends of a step come to over all of it."""
     n, method = asked.n, asked.method
-    began, t, dt = (graph.input(name) for name in ("began", "t", "dt"))
-    old, new = graph.inputs("old", n), graph.inputs("u", n)
+    t, dt, new = graph.input("t"), graph.input("dt"), graph.inputs("u", n)
     if method.needs_jacobian:
         stages = [graph.inputs(f"k{j}_", n) for j in range(method.stages)]
         weights = method.extension_weights
@@ -145,9 +144,9 @@ def inputs_of(*nodes: Node) -> list[str]:
 
 
 def add_look(module: Module, asked: Asked, watched: Watched, value_of: Callable) -> Function:
-    """The function `look(column, fixed, told)`: does an event happen in the last step of a lane, or can that not be told?
+    """The function `look(column, fixed, told)`: may an event happen in the last step of a lane?
 
-    It writes two numbers, 1 or 0: of events that may end a run or change its state, and of the others.
+    It writes 1 or 0 for the events that may end a run or change its state, and then for the others.
 
     value_of    value_of(function, name): the value of a row, or of what all runs have in common
     """

@@ -5,7 +5,7 @@ no part in later rounds, so that nothing waits for the slowest, and no run sees 
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -103,7 +103,7 @@ class Rounds:
     def __init__(self, run_lanes: Callable, times: Timetable, has_own_times, starts, rows, maxima, max_steps, watcher):
         self.run_lanes, self.times, self.rows, self.max_steps, self.watcher = run_lanes, times, rows, max_steps, watcher
         wanted = None if times.wanted is None else times.wanted.shape[1]
-        self.found = empty_arrays(starts, times.spans[:, 0], wanted, maxima)
+        self.found: Any = empty_arrays(starts, times.spans[:, 0], wanted, maxima)
         ends = np.concatenate([times.stops, times.spans[:, 1:]], axis=1)  # those of runs with fewer come first
         self.ends = np.take_along_axis(ends, np.argsort(np.isnan(ends), axis=1, kind="stable"), axis=1)
         self.has_own_times, changes = has_own_times, watcher is not None and watcher.changes
@@ -112,7 +112,7 @@ class Rounds:
         self.begins, self.number = times.spans[:, 0].copy(), np.zeros(len(starts), int)
         self.met = np.zeros(len(starts), int)  # wanted times in earlier pieces
         self.before = np.zeros((len(starts), 2), int)  # steps and rejections in earlier pieces
-        self.left = None if watcher is None else watcher.nothing_left()
+        self.left: Any = None if watcher is None else watcher.nothing_left()
 
     def run(self) -> Found:
         """All runs to their ends."""
@@ -190,6 +190,7 @@ class Rounds:
 
     def fill_last_step(self, run: int, after):
         """The states at the wanted times of a step that an event has cut short."""
+        assert self.times.wanted is not None
         found, wanted, (end, u) = self.found, self.times.wanted[run], after.end
         found.points[run, wanted == end] = u
         if after.step is None:

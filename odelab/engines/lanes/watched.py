@@ -254,7 +254,8 @@ class Watcher:
             order = np.lexsort((forward * columns[0], runs))
             runs, columns = runs[order], [column[order] for column in columns]
             for run, first, last in zip(*bounds(runs), strict=True):
-                record = EventRecord(*(column[first:last] for column in columns), 0, self.watched[number].name)
+                t, u, direction = (column[first:last] for column in columns)
+                record = EventRecord(t, u, direction, 0, self.watched[number].name)
                 made[run] = (*made[run][:number], record, *made[run][number + 1 :])
         for run, records in self.told.items():
             made[run] = records
