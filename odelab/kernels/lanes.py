@@ -182,20 +182,21 @@ def sweep(
     if rows.due:
         ends = graph.input("t0"), graph.input("t1")
         flagged = logical("or", flagged, passed_by(graph.input("due"), after["t"], *ends))
-    flagged = logical("and", flagged, graph.input("index", "l") >= 0)
+    has_run = graph.input("index", "l") >= 0
+    flagged = logical("and", flagged, has_run)
     after |= watching.longest_step(attempt, rows.longest)
     if rows.due:
         after |= {name: attempt.step[name].real() for name in rows.step}
     seen = [] if near is None else ["dt", *(name for name in watching.inputs_of(near) if name in attempt.step)]
-    nodes = [*after.values(), flagged, *(attempt.step[name] for name in seen)]
+    nodes = [*after.values(), flagged, has_run, *(attempt.step[name] for name in seen)]
     found = function.graph(graph, nodes, inputs | fixed)
-    some = found[len(after)]
+    some, has_run, *others = found[len(after) :]
     for name, value in zip(after, found, strict=False):
         function.store(kinds.get(name, "d"), value, "%block", places[name], aligned=64)
     if near is not None:
-        now = inputs | dict(zip(after, found, strict=False)) | dict(zip(seen, found[len(after) + 1 :], strict=True))
+        now = inputs | dict(zip(after, found, strict=False)) | dict(zip(seen, others, strict=True))
         now |= {f"e{name}": inputs[name] for name in rows.parameters}
-        is_near = watching.add_near(function, near, now, fixed)
+        is_near = function.logical("and", has_run, watching.add_near(function, near, now, fixed))
         with function.when(function.any(is_near)):
             before = {"began": inputs["t"], "dt": now["dt"], **{f"old{i}": inputs[f"u{i}"] for i in range(n)}}
             for name, value in before.items():
