@@ -69,7 +69,7 @@ def ensemble(
     t_eval        times at which to report the states, a row for all runs or a row per run; by default the end states
                   are reported
     t_eval_by     "dense" or "step", as in `odelab.solve`
-    events        as in `odelab.solve`; with them, and with a projection, runs go one after the other
+    events        as in `odelab.solve`; each run meets its own. With `maxima`, runs with events go one after the other
     project       as in `odelab.solve`
     maxima        True keeps the largest SAI and h rho of every run; False by default
     threads       how many threads to use; as many as there are cores by default
@@ -99,6 +99,15 @@ def ensemble(
     ((3, 1), True)
     >>> bool(np.allclose(runs.u[:, 0], np.exp([-1.0, -2.0, -3.0]), rtol=1e-5))
     True
+
+    Each run ends where it has come down to a half, if it does:
+
+    >>> half = ol.Event(lambda t, u, params: u[0] - 0.5, terminal=True)
+    >>> runs = ol.ensemble(decay, ol.DOPRI5, params=[[0.5], [1.0], [2.0]], events=half)
+    >>> runs.status.tolist(), runs.t.round(4).tolist()
+    (['ok', 'event', 'event'], [1.0, 0.6931, 0.3466])
+    >>> [records[0].t.round(4).tolist() for records in runs.events]
+    [[], [0.6931], [0.3466]]
     """
     from odelab.engines.lanes import causes, executors, plain, rounds  # with what runs lanes
     from odelab.engines.lanes import threads as threaded

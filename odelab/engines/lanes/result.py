@@ -36,7 +36,9 @@ class Ensemble:
                   (N,), whether a state at `t_eval` is much less exact than the ends of steps are, as a stiff component
                   follows others inside a long step; None without `t_eval`
 
-    events        for each run its event records, as `Trajectory.events` has them; None where there were no events
+    events        for each run its event records, as `Trajectory.events` has them: times, states (those before a change),
+                  directions, one record for each event; `t` is where an event ended a run whose `status` is "event".
+                  None where no events were asked for
 
     `ok` tells whether all runs got through or met an event that ended them, `failed` which did not, `message` how many
     ended how.
@@ -142,8 +144,15 @@ class Left(NamedTuple):
 
     def of_runs(self, runs, room: int = 0) -> "Left":
         """The same of some runs, with room for so many steps; a run that finds none leaves its lane."""
-        log = np.empty((room, self.log.shape[1]))
-        return Left(self.numbers[runs], self.resumes[runs], self.longest[runs], log, np.zeros(1, np.int64))
+        resumes, log = self.resumes[runs], np.empty((room, self.log.shape[1]))
+        # Zeros that nobody reads or writes take neither time nor memory.
+        numbers = self.numbers[runs] if resumes.any() else np.zeros((len(resumes), self.numbers.shape[1]))
+        return Left(numbers, resumes, self.longest[runs], log, np.zeros(1, np.int64))
+
+    def take(self, runs, part: "Left", has_left):
+        """Take over what some runs have left with."""
+        self.longest[runs] = part.longest
+        self.numbers[runs[has_left]] = part.numbers[has_left]
 
 
 def empty_arrays(starts, t0, wanted: int | None, maxima: bool, left: Left | None = None) -> Found:

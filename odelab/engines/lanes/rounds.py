@@ -1,7 +1,8 @@
-"""Ensembles whose runs have spans, stops or wanted times of their own: in each round every run takes its next piece.
+"""Ensembles of runs with spans, stops, wanted times or events of their own: in each round every run takes its next piece.
 
-A piece reaches from one stop of a run to its next one, as in `odelab.runs.pieces`. Runs that have ended or failed take
-no part in later rounds, so that nothing waits for the slowest, and no run sees another one.
+A piece reaches from one stop of a run to its next one, as in `odelab.runs.pieces`, or to an event that changes its state;
+a run that may have met an event goes on in the next round. Runs that have ended or failed take no part in later rounds,
+so that nothing waits for the slowest, and no run sees another one.
 """
 
 from collections.abc import Callable
@@ -149,8 +150,7 @@ class Rounds:
         take(found, part, going, self.met[going], counts)
         found.counts[going] = self.before[going] + part.counts
         if left is not None:
-            for all_rows, rows in zip(self.left[:3], left, strict=False):
-                all_rows[going] = rows
+            self.left.take(going, left, part.statuses == Status.EVENT)
             self.watcher.look_at_log(going, left.log[: left.logged[0]], shown)
         return part
 
