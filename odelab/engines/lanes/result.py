@@ -36,9 +36,9 @@ class Ensemble:
                   (N,), whether a state at `t_eval` is much less exact than the ends of steps are, as a stiff component
                   follows others inside a long step; None without `t_eval`
 
-    events        for each run its event records, as `Trajectory.events` has them: times, states (those before a change),
-                  directions, one record for each event; `t` is where an event ended a run whose `status` is "event".
-                  None where no events were asked for
+    events        for each run its event records, as `Trajectory.events` has them: times, states (those before a change)
+                  and directions, a record for each event; a run that one has ended has the `status` "event" and ends
+                  there. None where no events were asked for
 
     `ok` tells whether all runs got through or met an event that ended them, `failed` which did not, `message` how many
     ended how.

@@ -1,8 +1,8 @@
-"""Ensembles of runs with spans, stops, wanted times or events of their own: in each round every run takes its next piece.
+"""Ensembles of runs with spans, stops, wanted times or events of their own: in each round a run takes its next piece.
 
-A piece reaches from one stop of a run to its next one, as in `odelab.runs.pieces`, or to an event that changes its state;
-a run that may have met an event goes on in the next round. Runs that have ended or failed take no part in later rounds,
-so that nothing waits for the slowest, and no run sees another one.
+A piece reaches from one stop of a run to its next one, as in `odelab.runs.pieces`, or to an event that changes its
+state; a run that may have met an event goes on in the next round. Runs that have ended or failed take no part in later
+rounds, so that nothing waits for the slowest, and no run sees another one.
 """
 
 from collections.abc import Callable

@@ -130,9 +130,7 @@ def test_a_full_log_and_many_threads_change_nothing(monkeypatch):
 
 
 def test_a_stiff_component_hides_no_event():
-    driven = ol.Problem(
-        lambda t, u, params: (-params[0] * (u[0] - np.sin(t)) + np.cos(t),), [0.0], (0.0, 30.0), (1e6,)
-    )
+    driven = ol.Problem(lambda t, u, params: (-params[0] * (u[0] - np.sin(t)) + np.cos(t),), [0.0], (0.0, 30.0), (1e6,))
     half, sets = ol.Event(lambda t, u, params: u[0] - 0.5, direction=1), np.array([[1e6], [1.0]])
     control = ol.adaptive(1e-4)
     runs = ol.ensemble(driven, ol.RODAS4, control, params=sets, events=half)
