@@ -145,8 +145,8 @@ class Left(NamedTuple):
     def of_runs(self, runs, room: int = 0) -> "Left":
         """The same of some runs, with room for so many steps; a run that finds none leaves its lane."""
         resumes, log = self.resumes[runs], np.empty((room, self.log.shape[1]))
-        # Zeros that nobody reads or writes take neither time nor memory.
-        numbers = self.numbers[runs] if resumes.any() else np.zeros((len(resumes), self.numbers.shape[1]))
+        numbers, go_on = np.empty((len(resumes), self.numbers.shape[1])), np.flatnonzero(resumes)
+        numbers[go_on] = self.numbers[runs][go_on] if isinstance(runs, slice) else self.numbers[runs[go_on]]
         return Left(numbers, resumes, self.longest[runs], log, np.zeros(1, np.int64))
 
     def take(self, runs, part: "Left", has_left):

@@ -123,6 +123,7 @@ class Rounds:
             if (part.statuses == Status.INTERRUPTED).any():
                 break
             reached = going[part.statuses == Status.REACHED]
+            reached = reached[self.number[reached] + 1 < self.ends.shape[1]]
             go_on = reached[self.begin_next(reached, self.ends[reached, self.number[reached]])]
             if self.watcher is not None:
                 watched = [run for run in going[part.statuses == Status.EVENT].tolist() if self.goes_on(run)]
@@ -140,15 +141,16 @@ class Rounds:
 
     def take_round(self, going) -> Found:
         """Let runs go on until their pieces end, or may have met an event."""
-        found, own, shown = self.found, self.rows[going], self.shown(going)
+        some = slice(None) if len(going) == len(self.rows) else going  # a view takes no time
+        found, own, shown = self.found, self.rows[some], self.shown(going)
         t0, t1 = self.begins[going], self.ends[going, self.number[going]]
         if shown is not None:
             own = np.column_stack([own, t0, t1, *shown])
         ahead, counts = next_times(self.times.wanted, going, self.met[going], t1, self.forward)
         left = None if self.left is None else self.left.of_runs(going, min(max(FEWEST, PER_RUN * len(going)), MOST))
-        part = self.run_lanes(found.ends[going], own, ahead, left)
+        part = self.run_lanes(found.ends[some], own, ahead, left)
         take(found, part, going, self.met[going], counts)
-        found.counts[going] = self.before[going] + part.counts
+        found.counts[some] = self.before[some] + part.counts
         if left is not None:
             self.left.take(going, left, part.statuses == Status.EVENT)
             self.watcher.look_at_log(going, left.log[: left.logged[0]], shown)
