@@ -188,15 +188,17 @@ def sweep(
     if rows.due:
         after |= {name: attempt.step[name].real() for name in rows.step}
     seen = [] if near is None else ["dt", *(name for name in watching.inputs_of(near) if name in attempt.step)]
-    nodes = [*after.values(), flagged, has_run, *(attempt.step[name] for name in seen)]
+    accepted = logical("and", has_run, after["steps"] != attempt.carried["steps"][0])
+    new = {} if near is None else {f"u{i}": x for i, x in enumerate(attempt.new)}
+    nodes = [*after.values(), flagged, accepted, *(attempt.step[name] for name in seen), *new.values()]
     found = function.graph(graph, nodes, inputs | fixed)
-    some, has_run, *others = found[len(after) :]
+    some, accepted, *others = found[len(after) :]
     for name, value in zip(after, found, strict=False):
         function.store(kinds.get(name, "d"), value, "%block", places[name], aligned=64)
     if near is not None:
-        now = inputs | dict(zip(after, found, strict=False)) | dict(zip(seen, others, strict=True))
+        now = inputs | dict(zip([*seen, *new], others, strict=True))
         now |= {f"e{name}": inputs[name] for name in rows.parameters}
-        is_near = function.logical("and", has_run, watching.add_near(function, near, now, fixed))
+        is_near = function.logical("and", accepted, watching.add_near(function, near, now, fixed))
         with function.when(function.any(is_near)):
             before = {"began": inputs["t"], "dt": now["dt"], **{f"old{i}": inputs[f"u{i}"] for i in range(n)}}
             for name, value in before.items():

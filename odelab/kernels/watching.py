@@ -67,34 +67,33 @@ def longest_step(attempt: Attempt, rows: list[str]) -> dict[str, Node]:
     """What these rows are after an attempt."""
     if not rows:
         return {}
-    graph, (before, after) = attempt.graph, attempt.carried["t"]
+    graph, (before, after) = attempt.graph, attempt.carried["steps"]
     kept = {name: graph.input(name) for name in rows}
     longer = logical("and", abs(attempt.step["dt"]) > abs(kept["longest_dt"]), after != before)
     return {name: choose(longer, attempt.step[name.removeprefix("longest_")], one) for name, one in kept.items()}
 
 
 def near(asked: Asked, watched: Watched) -> Any:
-    """Was the last attempt accepted, and may g of some event come to zero within it?
+    """May g of some event come to zero within the step of an attempt, if it is accepted?
 
-    The inputs are those of `odelab.kernels.inside.inside`, and the slope after the step where a method has it.
+    The inputs are those of `odelab.kernels.inside.inside` but for t, and u is the state after the step.
 
     Where the product of both values is larger than the squares of the change, of what the slopes come to over the step
     and of a multiple of the tolerance, the cubic that has the values and slopes of g at both ends keeps away from zero.
     How far g may be from the cubic is bounded by error control.
     """
     n, graph = asked.n, Graph(trusted=True)
-    began, t, dt = (graph.input(name) for name in ("began", "t", "dt"))
+    began, dt = graph.input("began"), graph.input("dt")
     old, new = graph.inputs("old", n), graph.inputs("u", n)
-    accepted = t != began
     if asked.law is None:  # the error of a fixed step is not known
-        return accepted
+        return graph.constant(True)
     slopes = slopes_at_ends(asked, watched, graph)
     atol = graph.inputs("atol", n) if asked.vector_tolerance else [graph.input("atol")] * n
     rtol = BETWEEN * graph.input("rtol")
     passes: Any = graph.constant(True)
     for event in watched.events:
         values, squares, scale = [], [], graph.constant(0.0)
-        for time, state, slope in ((began, old, slopes[0]), (t, new, slopes[1])):
+        for time, state, slope in ((began, old, slopes[0]), (began + dt, new, slopes[1])):
             values.append(event_at(event, graph, time, state))
             (row,) = derivatives(graph, values[-1:], [*state, time])
             squares.append(added(graph, [row[i] * (slope[i] if i < n else dt) for i in row]))
@@ -103,7 +102,7 @@ def near(asked: Asked, watched: Watched) -> Any:
         passes = logical("and", passes, values[0] * values[1] > added(graph, squares))
     for condition in graph.raised:
         passes = logical("and", passes, logical("not", condition))
-    return logical("and", accepted, logical("not", passes))
+    return logical("not", passes)
 
 
 def added(graph: Graph, terms: list) -> Any:
@@ -114,7 +113,7 @@ def added(graph: Graph, terms: list) -> Any:
 def slopes_at_ends(asked: Asked, watched: Watched, graph: Graph) -> tuple[Any, Any]:
     """What the slopes at both ends of a step come to over all of it."""
     n, method = asked.n, asked.method
-    t, dt, new = graph.input("t"), graph.input("dt"), graph.inputs("u", n)
+    began, dt, new = graph.input("began"), graph.input("dt"), graph.inputs("u", n)
     if method.needs_jacobian:
         stages = [graph.inputs(f"k{j}_", n) for j in range(method.stages)]
         weights = method.extension_weights
@@ -122,9 +121,9 @@ def slopes_at_ends(asked: Asked, watched: Watched, graph: Graph) -> tuple[Any, A
         return tuple(core.combine(row.tolist(), stages, len(row)) for row in (weights[0], at_end))
     first = graph.inputs("k0_", n)
     if method.fsal and watched.projection is None:
-        return dt * first, dt * graph.inputs("slope", n)
+        return dt * first, dt * graph.inputs(f"k{method.stages - 1}_", n)
     slopes_at = in_window(asked, graph, store.slopes_in(graph, watched.slopes))
-    return dt * first, dt * Array.of(list(slopes_at(t, new)))
+    return dt * first, dt * Array.of(list(slopes_at(began + dt, new)))
 
 
 def add_near(function: Function, node: Node, values: dict[str, str], fixed: dict[str, str]) -> str:
