@@ -5,10 +5,13 @@ import math
 import torch
 from torch import nn
 
+from netbridge.foreign.flow import Flow
+from netbridge.foreign.operations import Place
+from netbridge.foreign.vocabulary import LAYOUTS
 from netbridge.model.layers import LayerScale, Sum
 from netbridge.model.solve import check_step_size
 from netbridge.step_sizes import spec
-from netbridge.surgery.absorb import SelfAttention, last_layer
+from netbridge.surgery.absorb import SelfAttention, is_torchs, last_layer
 
 SIZES = ("num_features", "num_channels", "out_channels", "out_features", "embed_dim")
 
@@ -25,6 +28,9 @@ class Gated(nn.Module):
     layer       the layer whose output is multiplied
     controller  a name, such as "se" or "asr(se)", an `nb.Spec` or a class of your own
     channels    channels of the layer's output; None: asked of the layer
+    axis        where the output has them; None: asked of the layer
+    into        the layers that compute what `layer` is given, into which a constant step size that is nowhere negative
+                can be folded where `layer` is no more than an activation; None: it is folded into `layer` itself
 
     Raises ValueError for controllers that need the blocks of a stage, and for channels that do not fit.
 
@@ -37,7 +43,14 @@ class Gated(nn.Module):
     True
     """
 
-    def __init__(self, layer: nn.Module, controller, channels: int | None = None):
+    def __init__(
+        self,
+        layer: nn.Module,
+        controller,
+        channels: int | None = None,
+        axis: int | None = None,
+        into: tuple[nn.Module, ...] | None = None,
+    ):
         super().__init__()
         wanted, known = spec.spec_of(controller), channels_of(layer)
         if wanted.kind.shared or wanted.kind.modifies_branch:
@@ -58,7 +71,8 @@ class Gated(nn.Module):
         self.channels: int = known if channels is None else channels  # type: ignore[assignment]  # not both are None
         self.controller = spec.build(wanted, self.channels, pool)
         self.shared.update(pool)
-        self.axis = channel_axis(layer) or 1
+        self.axis = axis or channel_axis(layer) or 1
+        self.into = into
         if isinstance(layer, nn.MultiheadAttention):  # what torch's encoders ask of it; None keeps them off the kernel
             self.batch_first, self.in_proj_bias = layer.batch_first, None  # that would compute it without a step size
 
@@ -81,9 +95,9 @@ class Gated(nn.Module):
         return (gated, *out[1:]) if isinstance(out, tuple) else gated
 
 
-def gate(layer: nn.Module, controller, channels: int | None = None, like: torch.Tensor | None = None) -> Gated:
+def gate(layer: nn.Module, controller, channels=None, like: torch.Tensor | None = None, axis=None, into=None) -> Gated:
     """A step size behind a layer of a network, in the layer's precision (else that of `like`), place and mode."""
-    gated = Gated(layer, controller, channels)
+    gated = Gated(layer, controller, channels, axis, into)
     like = next((tensor for tensor in layer.parameters() if tensor.is_floating_point()), like)
     for part in (gated.controller, gated.shared):
         part.train(layer.training)
@@ -115,7 +129,7 @@ def channels_of(layer: nn.Module) -> int | None:
     last = last_layer(layer)
     if isinstance(last, Sum):
         return next((channels for part in last.parts if (channels := channels_of(part)) is not None), None)
-    if isinstance(last, nn.LayerNorm):
+    if isinstance(last, nn.LayerNorm | nn.RMSNorm):
         return last.normalized_shape[0]
     if isinstance(last, LayerScale):
         return len(last.gamma)
@@ -128,8 +142,29 @@ def channel_axis(layer: nn.Module) -> int | None:
     if isinstance(layer, nn.Sequential | Sum):
         parts = layer.parts if isinstance(layer, Sum) else layer
         return next((axis for part in reversed(parts) if (axis := channel_axis(part)) is not None), None)
-    if isinstance(layer, nn.LayerNorm):
+    if isinstance(layer, nn.LayerNorm | nn.RMSNorm):
         return -len(layer.normalized_shape)
     if isinstance(layer, nn.Linear | nn.MultiheadAttention | SelfAttention | LayerScale):
         return -1
     return 1 if any(isinstance(getattr(layer, name, None), int) for name in SIZES) else None
+
+
+def slope_axis(net: nn.Module, flow: Flow, place: Place) -> int:
+    """Where a slope in somebody else's network has its channels.
+
+    Asked of the layer that it comes from, through activations and products; where a change of layout lies between, or
+    no layer says, axis 1, of tokens (N, T, C) the last.
+    """
+    i = flow.source(place)
+    shape = flow.operations[i].shape
+    while i > 0:
+        operation = flow.operations[i]
+        layer = net.get_submodule(operation.module)
+        axis = channel_axis(layer) if is_torchs(layer) else None
+        sources = [j for j in flow.sources(i) if flow.operations[j].shape == shape]
+        if axis is not None:
+            return axis
+        if operation.name in LAYOUTS or not sources:
+            break
+        i = sources[0]
+    return -1 if len(shape) == 3 else 1

@@ -10,13 +10,10 @@ import torch
 from torch import nn
 
 from netbridge.foreign.flow import Flow
-from netbridge.foreign.operations import Step
-from netbridge.foreign.vocabulary import LAYOUTS
 from netbridge.model.network import Network
 from netbridge.step_sizes.base import Shared
-from netbridge.step_sizes.gated import channel_axis
+from netbridge.step_sizes.gated import slope_axis
 from netbridge.step_sizes.spec import asr
-from netbridge.surgery.absorb import is_torchs
 from netbridge.surgery.swap import swap
 from netbridge.tracing.batches import run, to_network
 from netbridge.tracing.ours import SolverTracer
@@ -48,8 +45,8 @@ class Gates:
 
     h: torch.Tensor
     pooled: torch.Tensor
-    alive: int | None
-    hidden: int | None
+    alive: Any
+    hidden: Any
     name: str = ""
 
     @property
@@ -168,24 +165,7 @@ def channel_axes(tracer) -> dict[int, int]:
     if isinstance(tracer, SolverTracer):
         return {}
     flow = Flow(tracer.operations, ())
-    return {k: channel_axis_of(tracer.net, flow, step) for k, step in enumerate(tracer.steps)}
-
-
-def channel_axis_of(net: nn.Module, flow: Flow, step: Step) -> int:
-    """Asked of the layer that the slope comes from, through activations and products; a change of layout ends that."""
-    i = flow.source(step.branches[0].place)
-    shape = flow.operations[i].shape
-    while i > 0:
-        operation = flow.operations[i]
-        layer = net.get_submodule(operation.module)
-        axis = channel_axis(layer) if is_torchs(layer) else None
-        sources = [j for j in flow.sources(i) if flow.operations[j].shape == shape]
-        if axis is not None:
-            return axis
-        if operation.name in LAYOUTS or not sources:
-            break
-        i = sources[0]
-    return -1 if len(shape) == 3 else 1
+    return {k: slope_axis(tracer.net, flow, step.branches[0].place) for k, step in enumerate(tracer.steps)}
 
 
 @contextlib.contextmanager
