@@ -135,7 +135,8 @@ def insert(net: nn.Module, controller, images=None, at="branches", on=None, call
     whose forward has that sum becomes a `torch.fx.GraphModule`, with the same modules and parameters in it. `nb.merge`
     folds constant ones (`nb.asr`, "constant(0.5)") into the layers again. Where a branch ends in a sum of layers
     (RepVGG), each summand gets the same constant; a step size that depends on the input would have to see the sum and
-    is refused there.
+    is refused there. Behind a layer that works on windows of the images (Swin), one that depends on its input sees each
+    window as a sample.
 
     net         anybody's network; those of netbridge have step sizes already, see `nb.swap`
     controller  as in `nb.resnet`; one that needs no stage

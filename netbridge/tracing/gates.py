@@ -83,9 +83,8 @@ def gates(net: nn.Module, images: torch.Tensor, batch: int = 250, call: Callable
     call    call(net, images), where net(images) is not enough
 
     Returns one `Gates` per step, in the order of `nb.trace`. Channels are looked for where the layer in which a branch
-    ends has them; where none says, they are axis 1, of tokens (N, T, C) the last. Where the rows of a branch are not
-    images, such as windows of them, the mean over the rows of a batch stands for each of its images. Raises ValueError
-    where there is no residual step.
+    ends has them; where none says, they are axis 1, of tokens (N, T, C) the last. Raises ValueError where there is no
+    residual step.
 
     >>> import torch, netbridge as nb
     >>> found = nb.gates(nb.resnet(8, controller="constant(0.5)"), torch.rand(5, 3, 32, 32))
@@ -101,7 +100,7 @@ def gates(net: nn.Module, images: torch.Tensor, batch: int = 250, call: Callable
         living: Any = living_units(tracer.network) if isinstance(tracer, SolverTracer) else contextlib.nullcontext()
         with living as units:
             for part in (first, *rest):
-                recorder = GateRecorder(len(part), channel_axes(tracer))
+                recorder = GateRecorder(channel_axes(tracer))
                 tracer(part.clone(), recorder)
                 parts.append(recorder)
     found = []
@@ -119,14 +118,13 @@ def gates(net: nn.Module, images: torch.Tensor, batch: int = 250, call: Callable
 class GateRecorder(Recorder):
     """One number per image and channel of the step size of each step, and of its slope.
 
-    images  how many there are in the batch
-    axes    where the slope of a step has its channels, by the step's number; axis 1 of steps that are not named
+    axes  where the slope of a step has its channels, by the step's number; axis 1 of steps that are not named
     """
 
     keeps = True  # every step is reported as it is
 
-    def __init__(self, images: int, axes: dict[int, int]):
-        self.count, self.axes = images, axes
+    def __init__(self, axes: dict[int, int]):
+        self.axes = axes
         super().__init__((SLOPE,))
 
     def begin(self):
@@ -137,8 +135,7 @@ class GateRecorder(Recorder):
 
     def means(self, k: int, x: torch.Tensor) -> torch.Tensor:
         """The mean over all but rows and channels, (rows, channels)."""
-        means = x.movedim(self.axes.get(k, 1), 1).flatten(2).mean(2) if x.ndim > 2 else x
-        return means if len(means) in (1, self.count) else means.mean(0, keepdim=True).repeat(self.count, 1)
+        return x.movedim(self.axes.get(k, 1), 1).flatten(2).mean(2) if x.ndim > 2 else x
 
     def slope(self, k, slope):
         self.shapes[k] = slope.shape
@@ -154,7 +151,7 @@ class GateRecorder(Recorder):
         pass
 
     def images(self, k):
-        return self.count
+        return len(self.pooled[k])
 
     def new_state(self, k, before, new):
         pass
