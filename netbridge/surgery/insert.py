@@ -16,7 +16,7 @@ from netbridge.model.network import Configured
 from netbridge.step_sizes.gated import Gated, channels_of, gate, slope_axis
 from netbridge.surgery.absorb import absorb
 from netbridge.surgery.rewriting import Edge, put_between, read_edge
-from netbridge.tracing.batches import run, to_network
+from netbridge.tracing.batches import run, sample_of, to_network
 from netbridge.tracing.preservation import independent_copy, preserve, unwrap
 
 SIZES = (32, 64, 224)  # of images tried where none are given
@@ -122,7 +122,7 @@ def find_sites(net: nn.Module, images, at, call) -> list[Site]:
                 place = place._replace(reason="the layer acts more than once")
             site = Site(place)
             if place.reason and end is not None:
-                site = site_at_sum(graph, end, net, place.reason, batch, call)
+                site = site_at_sum(graph, end, net, place.reason, sample_of(batch), call)
             sites.append(site)
     return sites
 

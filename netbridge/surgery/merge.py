@@ -69,16 +69,19 @@ class Merger:
         specs, names = present(net), [f"{prefix}.{name}".lstrip(".") for name in net.block_names]
         number = 0
         for stage in net.stages:
-            memory = None
+            memory, mixed = None, stage.between_blocks and not has_one_step_size(stage)
             for block in stage.blocks:
-                memory = self.block(stage, block, memory, specs, number, names[number])
+                memory = self.block(stage, block, memory, specs, number, names[number], mixed)
                 number += 1
             for key in [key for key in stage.shared if not in_use(stage.shared[key], stage)]:
                 del stage.shared[key]
         net.config["controllers"] = [one.as_json() for one in specs]
 
-    def block(self, stage, block, memory, specs, number, name):
-        """Merge one block and its entry in `specs`; the memory its controller hands to the next one."""
+    def block(self, stage, block, memory, specs, number, name, mixed):
+        """Merge one block and its entry in `specs`; the memory its controller hands to the next one.
+
+        mixed  whether its weights are mixed with those of blocks of other step sizes
+        """
         h, live, memory = block.controller.settle(memory)
         if h is None:
             self.refuse_live(name, specs[number])
@@ -89,10 +92,10 @@ class Merger:
             raise ValueError(
                 f"{name}: {specs[number]} moves on with every step of the refined grid; it is no constant."
             )
-        if stage.between_blocks:
+        if mixed:
             raise ValueError(
                 f"{name}: its step size is the block's own, its slopes are mixed with the next block's "
-                '(weights="interpolated"); merging would mix the step sizes too.'
+                '(weights="interpolated"); merging would mix the step sizes too, which are not alike.'
             )
         if self.is_shared(block.branch.last):
             self.refuse_shared(block.branch.last, name)
@@ -172,6 +175,15 @@ class Merger:
                 f"{name}: controller {controller} depends on its input and cannot be merged; train it as nb.asr(...), "
                 "or pass keep_live=True to merge the constant ones only."
             )
+
+
+def has_one_step_size(stage) -> bool:
+    """Have all blocks of a stage the same constant?"""
+    memory, found = None, []
+    for block in stage.blocks:
+        h, _, memory = block.controller.settle(memory)
+        found.append(h)
+    return all(h is not None and torch.equal(torch.as_tensor(h), torch.as_tensor(found[0])) for h in found)
 
 
 def first_number(module: nn.Module) -> torch.Tensor | None:

@@ -16,7 +16,7 @@ from netbridge.foreign.operations import Place
 from netbridge.foreign.symbolic import NotTraceable, argument_of
 from netbridge.foreign.tracers import is_within
 from netbridge.foreign.watching import Watching, track_modules
-from netbridge.nested_tensors import tensors
+from netbridge.nested_tensors import map_tensors, tensors
 from netbridge.surgery.absorb import has_hooks
 from netbridge.tracing.preservation import independent_copy
 
@@ -39,13 +39,13 @@ class OwnForward(fx.Tracer):
 def read_edge(net: nn.Module, name: str, graph: Graph, place: Place, batch, call) -> Edge:
     """The argument at a place of the pass `graph`, which the module called `name` took, as an edge of its program.
 
-    Raises NotTraceable where its forward cannot be read, or does something else in training.
+    The network is run, in evaluation mode. Raises NotTraceable where the forward cannot be read, or does something else
+    in training.
     """
-    twin = independent_copy(net)
-    module = twin.get_submodule(name)
-    if has_hooks(module):
+    if has_hooks(net.get_submodule(name)):
         raise NotTraceable("it has hooks, which may change what it returns")
-    arguments = arguments_of(twin, module, batch, call)
+    arguments = arguments_of(net, net.get_submodule(name), batch, call)
+    module = independent_copy(net.get_submodule(name))  # tracing may leave placeholders in its attributes
     programs = [read_program(module.train(mode), arguments) for mode in (True, False)]
     if str(programs[0].graph) != str(programs[1].graph):
         raise NotTraceable("its forward does something else in training than in evaluation")
@@ -64,7 +64,7 @@ def arguments_of(net: nn.Module, module: nn.Module, batch, call) -> dict[str, An
 
     hook = module.register_forward_pre_hook(note, with_kwargs=True)
     try:
-        call(net.eval(), batch)
+        call(net, map_tensors(batch, torch.clone))
     except TypeError as error:
         raise NotTraceable(str(error)) from error
     finally:
@@ -77,11 +77,10 @@ def arguments_of(net: nn.Module, module: nn.Module, batch, call) -> dict[str, An
 def read_program(module: nn.Module, arguments: dict[str, Any]) -> fx.GraphModule:
     """The program of a module's own forward; arguments that are no tensors are taken for constants."""
     parameters = inspect.signature(module.forward).parameters
-    constants = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
-    constants |= {name: value for name, value in arguments.items() if not tensors(value)}
-    given = [name for name in constants if name not in arguments or not tensors(arguments[name])]
+    known = {name: p.default for name, p in parameters.items() if p.default is not p.empty} | arguments
+    constants = {name: value for name, value in known.items() if not tensors(value)}
     try:
-        return fx.GraphModule(module, OwnForward().trace(module, {name: constants[name] for name in given} or None))
+        return fx.GraphModule(module, OwnForward().trace(module, constants or None))
     except Exception as error:  # code that fx cannot follow may raise anything
         raise NotTraceable(f"torch.fx cannot read its forward ({str(error).partition(chr(10))[0]})") from error
 

@@ -188,6 +188,16 @@ def test_what_is_exact_is_merged(case):
     assert all(torch.equal(tensor, before[name]) for name, tensor in gated.state_dict().items())
 
 
+def test_weights_that_run_from_block_to_block_are_merged_where_all_have_one_step_size(images):
+    torch.manual_seed(0)
+    net = nb.resnet(20, controller="constant(0.5)", method="RK4", weights="interpolated", widths=(4, 4, 8))
+    net = networks.lively(net).double().eval()
+    merged = nb.merge(net)
+    assert set(merged.config["controllers"]) == {"constant"}
+    with torch.no_grad():
+        assert networks.relative_error(merged(images.double()), net(images.double())) < 1e-12
+
+
 REFUSED = {
     "slopes between blocks": (
         lambda: nb.resnet(14, controller=nb.asr("se"), method="RK4", weights="interpolated"),
