@@ -93,6 +93,7 @@ class NotAChain(Exception):
     """A branch holds an operation whose norm is not known; the text names it."""
 
 
+NEITHER = "neither an affine map, a normalisation with fixed statistics, a max-pool nor an activation of known slope"
 RELUS = {torch.relu, torch.relu_, F.relu, F.relu_, "relu", "relu_"}
 DROPOUTS = (*PASSING, nn.AlphaDropout, nn.FeatureAlphaDropout)  # in evaluation mode
 AFFINE: tuple[type, ...] = (
@@ -196,9 +197,6 @@ def layer_of_module(module: nn.Module, dtype):
 
 def pad(x: torch.Tensor, settings, options) -> torch.Tensor:
     return F.pad(x, *settings, **options)
-
-
-NEITHER = "neither an affine map, a normalisation with fixed statistics, a max-pool nor an activation of known slope"
 
 
 def overlap(pool) -> int:

@@ -238,6 +238,10 @@ class GradientRecorder(Recorder):
         super().__init__((of,))
         self.copied: set[tuple[str, int]] = set()
 
+    @property
+    def needs_states(self):
+        return self.increments
+
     def begin(self):
         super().begin()
         self.maps: list[tuple[tuple[str, int], torch.Tensor, int]] = []  # what norms were taken of, in which version

@@ -127,6 +127,10 @@ class GateRecorder(Recorder):
         self.axes = axes
         super().__init__((SLOPE,))
 
+    @property
+    def needs_states(self):
+        return False
+
     def begin(self):
         super().begin()
         self.h: dict[int, torch.Tensor] = {}

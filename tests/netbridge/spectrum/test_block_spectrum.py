@@ -11,11 +11,12 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.utils import parametrizations
 
 import netbridge as nb
 import odelab
 from netbridge.spectrum.anatomy import anatomy
-from netbridge.spectrum.chain import NotAChain, chain_of, convolution_of
+from netbridge.spectrum.chain import NotAChain, chain_of, convolution_of, is_reducible
 from netbridge.spectrum.reduction import convolution_matrix
 from tests.netbridge.foreign import networks as foreign
 from tests.netbridge.networks import lively
@@ -244,6 +245,24 @@ class TestForeignBlocks:
         parts = anatomy(block, x)
         assert parts.layers is not None, parts.reason
         agrees(nb.block_spectrum(block, x, part), dense(parts.branch if part == "residual" else block, x))
+
+    @pytest.mark.parametrize("wrap", [parametrizations.weight_norm, parametrizations.spectral_norm, nn.utils.weight_norm])
+    @pytest.mark.filterwarnings("ignore:`torch.nn.utils.weight_norm` is deprecated")
+    def test_are_reduced_where_their_weights_are_computed(self, wrap):
+        torch.manual_seed(0)
+        block = foreign.shaken(lively(foreign.VisionBasic(4, 4))).double()
+        wrap(block.conv1)
+        x = torch.randn(1, 4, 4, 5, dtype=torch.float64)
+        spectrum = nb.block_spectrum(block, x, "block")
+        agrees(spectrum, dense(block, x))
+        assert is_reducible(anatomy(block, x).layers)
+
+    def test_with_other_activations_are_no_chain_of_relus(self):
+        torch.manual_seed(0)
+        block = foreign.shaken(lively(foreign.VisionBasic(4, 4))).double()
+        block.relu = nn.LeakyReLU(0.3)
+        x = torch.randn(1, 4, 4, 5, dtype=torch.float64)
+        agrees(nb.block_spectrum(block, x, "block"), dense(block, x))
 
     def test_a_gate_can_be_frozen(self):
         torch.manual_seed(0)

@@ -105,7 +105,7 @@ BRANCHES = {
     "ReLU6": lambda: (conv(), nn.ReLU6(), conv(), F.relu6),
     "other activations": lambda: (conv(), nn.SiLU(), conv(), torch.tanh, conv(), nn.ELU(1.5), conv(), nn.PReLU(4)),
     "max-pool": lambda: (conv(), nn.MaxPool2d(3, 1, 1), conv()),
-    "max-pool with holes": lambda: (conv(), partial(F.max_pool2d, kernel_size=3, stride=1, padding=1), nn.Identity()),
+    "max-pool by function": lambda: (conv(), partial(F.max_pool2d, kernel_size=3, stride=1, padding=1), nn.Identity()),
     "average": lambda: (conv(), nn.AvgPool2d(3, 1, 1), conv()),
     "dropout": lambda: (conv(), nn.Dropout(0.5), nn.ReLU(), partial(F.dropout, training=False), nn.AlphaDropout()),
     "circular": lambda: (conv(padding_mode="circular"), nn.ReLU(), conv(5, padding_mode="circular")),
