@@ -111,9 +111,9 @@ class Merger:
             self.network(module, name)
             return module
         for child_name, child in list(module._modules.items()):
-            if child is not None:
-                where = f"{name}.{child_name}".lstrip(".")
-                module._modules[child_name] = self.done[child] = self.done.get(child) or self.merge_gated(child, where)
+            if child is not None and child not in self.done:
+                self.done[child] = self.merge_gated(child, f"{name}.{child_name}".lstrip("."))
+            module._modules[child_name] = None if child is None else self.done[child]
         if isinstance(module, Plain):
             module.note()
         if not isinstance(module, Gated):

@@ -246,8 +246,10 @@ class TestForeignBlocks:
         assert parts.layers is not None, parts.reason
         agrees(nb.block_spectrum(block, x, part), dense(parts.branch if part == "residual" else block, x))
 
-    @pytest.mark.parametrize("wrap", [parametrizations.weight_norm, parametrizations.spectral_norm, nn.utils.weight_norm])
     @pytest.mark.filterwarnings("ignore:`torch.nn.utils.weight_norm` is deprecated")
+    @pytest.mark.parametrize(
+        "wrap", [parametrizations.weight_norm, parametrizations.spectral_norm, nn.utils.weight_norm]
+    )
     def test_are_reduced_where_their_weights_are_computed(self, wrap):
         torch.manual_seed(0)
         block = foreign.shaken(lively(foreign.VisionBasic(4, 4))).double()

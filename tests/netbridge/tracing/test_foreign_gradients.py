@@ -59,6 +59,12 @@ NETWORKS = {
     "transformer": (foreign.Transformer, (2, 3, 32, 32)),
     "torch's encoder, norm first": (foreign.TorchEncoder, TOKENS),
     "torch's encoder, norm last": (lambda: foreign.TorchEncoder(norm_first=False, layers=3), TOKENS),
+    "torch's modules alone": (
+        lambda: nn.Sequential(
+            nn.BatchNorm1d(7), *(nn.TransformerEncoderLayer(12, 2, 8, batch_first=True) for _ in "ab")
+        ),
+        TOKENS,
+    ),
     "terms overwritten": (lambda: hand_made(Overwritten, TOKENS), TOKENS),
 }
 
@@ -205,11 +211,12 @@ class Caching(nn.Module):
     def __init__(self):
         super().__init__()
         self.body, self.drop, self.positions = hand_made(Overwritten, TOKENS), nn.Dropout(0.5), None
+        self.norm = nn.BatchNorm1d(7)
 
     def forward(self, x):
         if self.positions is None:
             self.positions = torch.linspace(0, 1, 7, dtype=x.dtype).cos()[:, None].expand(7, 12).clone()
-        return self.body(self.drop(x + self.positions))
+        return self.body(self.drop(self.norm(x + self.positions)))
 
 
 def test_a_pass_that_goes_another_way_is_taken_again_from_where_it_began():
@@ -221,6 +228,8 @@ def test_a_pass_that_goes_another_way_is_taken_again_from_where_it_began():
         with nb.stiffness_term(one, 0.0 if one is twin else 0.1):
             answers.append([one(x) for _ in range(3)])
     assert all(torch.equal(a, b) for a, b in zip(*answers, strict=True))
+    assert torch.equal(net.norm.running_mean, twin.norm.running_mean)
+    assert net.norm.num_batches_tracked == 3
 
 
 class Checkpointed(nn.Module):
@@ -278,10 +287,16 @@ def test_a_copy_made_within_the_context_is_a_network_of_its_own():
 
 def test_named_blocks_have_gradients_of_their_increments():
     net, x = make("pre-activation by hand", training=False)
-    _, nsi, _ = nb.nsi_with_gradients(net, x, "increment", blocks=foreign.HandPreBlock)
-    record = nb.trace(net, x, of="increment", blocks=foreign.HandPreBlock).counted()
+    blocks = ["layer1.1", "layer1.2"]
+    _, nsi, _ = nb.nsi_with_gradients(net, x, "increment", blocks=blocks)
+    record = nb.trace(net, x, of="increment", blocks=blocks).counted()
     np.testing.assert_allclose(nsi.detach().numpy(), record.nsi, rtol=1e-12)
     assert nsi.requires_grad
+    net.training = True
+    with nb.stiffness_term(net, 0.1, blocks=["layer1"]):
+        (0.0 * net(x)).sum().backward()
+    assert net.layer1[2].conv1.weight.grad.any()
+    assert not net.layer2[1].conv1.weight.grad.any()
 
 
 @pytest.mark.parametrize(("weight", "sign"), [(1.0, -1), (-1.0, +1)])

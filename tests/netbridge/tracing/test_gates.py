@@ -166,6 +166,24 @@ def test_gates_of_anybodys_network_are_its_factors(tokens):
             x = block(x)
 
 
+class Product(nn.Module):
+    """x + ls * tanh(x W), in which no layer says where the channels are."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.scale = nn.Parameter(torch.randn(6, 6)), nn.Parameter(torch.rand(6))
+
+    def forward(self, x):
+        return x + self.scale * (x @ self.weight).tanh()
+
+
+def test_where_no_layer_says_the_channels_of_tokens_are_last():
+    net, tokens = Product(), torch.randn(4, 6, 6)
+    (one,) = nb.gates(net, tokens)
+    torch.testing.assert_close(one.h[0], net.scale.detach())
+    torch.testing.assert_close(one.pooled, (tokens @ net.weight).tanh().mean(1).detach())
+
+
 def test_an_inserted_step_size_is_a_gate():
     torch.manual_seed(0)
     net = foreign.VisionResNet().eval()
