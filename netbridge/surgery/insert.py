@@ -287,18 +287,20 @@ def region_of(graph: Graph, step) -> set[int]:
 
 
 def last_layers(
-    graph: Graph, i: int, region: set[int], net: nn.Module, summand: bool = False, passed=PASSED
+    graph: Graph, i: int, region: set[int], net: nn.Module, alone: bool = False, passed=PASSED
 ) -> tuple[list[str], str]:
     """The layers that operation i is the output of, or the sum of; or why there are none.
 
+    alone   whether nothing but the way from them to the sum may take what they return: f(g) + g multiplied by a
+            constant is another thing than with g multiplied
     passed  the operations through which a constant can be moved
     """
     while True:
         operation = graph.operations[i]
         if not set(graph.users[i]) <= region:
             return [], f"the result of {operation.name} is used outside of the branch as well"
-        if summand and len(graph.users[i]) > 1:  # f(g) + g: a constant behind g would act in f as well
-            return [], f"the branch ends in a sum, and its summand {operation.name} is used beside the sum as well"
+        if alone and len(needed_in(graph).intersection(graph.users[i])) > 1:
+            return [], f"what the branch ends in, {operation.name}, is used beside the sum as well"
         layer = net.get_submodule(operation.module) if operation.module else net
         if absorb.dispatch(type(layer)) is not absorb.dispatch(object):
             return [operation.module], ""
@@ -319,7 +321,7 @@ def site_at_sum(graph: Graph, end, net: nn.Module, reason: str, batch, call) -> 
     if branch.how != "plain" or i < 0:
         return Site(Insertion(step.name, reason=reason))
     region, shape, axis = region_of(graph, step), graph.operations[i].shape, slope_axis(net, graph, place)
-    layers, wrong = last_layers(graph, i, region, net, passed=PASSED | POSITIVE)
+    layers, wrong = last_layers(graph, i, region, net, True, PASSED | POSITIVE)
     into = () if wrong or any(count_runs(graph, one) > 1 for one in layers) else tuple(layers)
     name, taker = graph.operations[i].module, graph.operations[place.operation].module
     found = Insertion(step.name, name, channels=shape[axis], into=into)

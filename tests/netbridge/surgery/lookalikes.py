@@ -204,6 +204,14 @@ class OwnResidual(nn.Module):
         return x + self.norm(self.conv(x)).relu()
 
 
+class OwnExcited(OwnResidual):
+    """What multiplies the branch is computed from it: it is used twice."""
+
+    def forward(self, x):
+        f = self.norm(self.conv(x)).relu()
+        return x + torch.sigmoid(f.mean((2, 3), keepdim=True)) * f
+
+
 class OneActivation(Activated):
     """As torchvision has it: one ReLU, inside the branch, at its end and behind the sum."""
 

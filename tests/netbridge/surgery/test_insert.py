@@ -19,6 +19,7 @@ from tests.netbridge.surgery.lookalikes import (
     MBConv,
     NormAct,
     OneActivation,
+    OwnExcited,
     OwnResidual,
     RepVGG,
     Summed,
@@ -42,7 +43,12 @@ NETWORKS = {
     "RepVGG's": (lambda: maps(Summed), IMAGES, "narrow.bn"),
     "a transformer": (lambda: nn.Sequential(Attention(8), Attention(8)), TOKENS, ("out", "mlp.2")),
     "torch's encoder": (lambda: foreign.TorchEncoder(), (4, 7, 12), ("self_attn", "linear2")),
-    "Swin": (Swin, (2, 3, 20, 28), ("attn.proj", "mlp.2")),  # windows of 4 do not fill maps of 10 x 14
+    "Swin": (
+        Swin,
+        (2, 3, 16, 24),
+        ("attn.proj", "mlp.2"),
+    ),  # windows of 4 fill maps of 8 x 12, and not those of 10 x 14
+    "Swin with a border": (Swin, (2, 3, 20, 28), ("attn.proj", "mlp.2")),
     "RMSNorm last": (lambda: nn.Sequential(*(Sandwich(8) for _ in range(2))), TOKENS, "after"),
 }
 
@@ -70,6 +76,7 @@ ACTIVATED = {  # the block, the end of the name of the place, and of the layer t
     "a function": (lambda c: Activated(c, torch.tanh), "", None),
     "one ReLU for all": (lambda c: OneActivation(c, nn.ReLU(inplace=True)), "", "norm"),
     "a sum": (RepVGG, "", None),
+    "a gate computed from the slope": (OwnExcited, "", None),
 }
 
 
@@ -88,7 +95,7 @@ def test_behind_an_activation(case, training):
         gated = nb.insert(net, nb.controller("constant", value=h), images)
         assert [gated.training, gated[1].training, gated[1].norm.training if into else training] == [training] * 3
         traced = nb.trace(gated, images)
-        np.testing.assert_allclose(traced.step_sizes, h)
+        np.testing.assert_allclose(traced.step_sizes[:, 0], h * plain.step_sizes[:, 0])
         np.testing.assert_allclose(traced.nsi[:, 0], plain.nsi[:, 0], rtol=1e-12)
         if not exact:
             words = "is negative in places" if into else "no constant can be moved through"
@@ -112,8 +119,10 @@ def test_a_controller_behind_an_activation_sees_the_slope(case):
     one.controller.register_forward_hook(lambda _, args, h: seen.append((args[1], h)))
     traced = nb.trace(gated, images, keep=True)
     slope, h = seen[-1]
-    np.testing.assert_allclose(traced.record.step_sizes[:, 0], h.flatten(1).mean(1).detach(), rtol=1e-5)
-    np.testing.assert_allclose(slope.detach(), nb.trace(net, images, keep=True)[0].slope[0], rtol=1e-5, atol=1e-6)
+    plain = nb.trace(net, images, keep=True)
+    if "gate" not in case:  # of which the mean over the channels is no product of means
+        np.testing.assert_allclose(traced.record.step_sizes[:, 0], h.flatten(1).mean(1).detach(), rtol=1e-5)
+    np.testing.assert_allclose(slope.detach(), plain[0].slope[0], rtol=1e-5, atol=1e-6)
     gated.train()(images).square().sum().backward()
     assert all(p.grad is not None for name, p in gated.named_parameters() if "controller" in name)
     copied = copy.deepcopy(gated).eval()
@@ -253,6 +262,46 @@ def test_all_summands_of_a_branch_have_one_step_size():
             ValueError, match=r"1: the branch ends in a sum of 1\.narrow\.bn, 1\.wide\.bn, behind which"
         ):
             nb.insert(net, live, images)
+
+
+class Loop(nn.Module):
+    """The network's own forward adds, in a loop, in other spellings and behind factors."""
+
+    def __init__(self):
+        super().__init__()
+        self.convs, self.scale = (
+            nn.ModuleList(nn.Conv2d(3, 3, 3, padding=1) for _ in range(8)),
+            nn.Parameter(torch.ones(3, 1, 1)),
+        )
+
+    def forward(self, x):
+        slopes = iter(self.convs)
+        x = x + next(slopes)(x).relu()
+        x = x - next(slopes)(x).relu()
+        x = torch.add(input=x, other=next(slopes)(x).relu_(), alpha=0.5)
+        x = torch.stack([x, next(slopes)(x).relu()]).sum(0)
+        x = sum([x, next(slopes)(x).relu()])
+        x = x + self.scale * next(slopes)(x).relu() / 2.0
+        x = torch.addcmul(x, next(slopes)(x).relu(), self.scale)
+        x = x.clone()
+        x += next(slopes)(x).relu().permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+        return x
+
+
+def test_sums_of_one_forward_in_every_spelling():
+    torch.manual_seed(0)
+    net, images = Loop().double().eval(), torch.randn(IMAGES, dtype=torch.float64)
+    places = nb.places(net, images)
+    assert [place.into for place in places] == [(f"convs.{k}",) for k in range(8)]
+    gated = nb.insert(net, "constant(0.25)", images)
+    plain, traced = nb.trace(net, images), nb.trace(gated, images)
+    np.testing.assert_allclose(traced.step_sizes, 0.25 * plain.step_sizes, rtol=1e-12)
+    with torch.no_grad():
+        assert networks.relative_error(nb.merge(gated)(images), gated(images)) < 1e-12
+    some = nb.insert(net, "constant(0.25)", images, on=[1, 6])
+    np.testing.assert_allclose(
+        (nb.trace(some, images).step_sizes / plain.step_sizes)[0], [1, 0.25, 1, 1, 1, 1, 0.25, 1]
+    )
 
 
 class Nested(nn.Module):
