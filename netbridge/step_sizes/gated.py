@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from netbridge.foreign.flow import Flow
-from netbridge.foreign.operations import Place
+from netbridge.foreign.operations import Place, Step
 from netbridge.foreign.vocabulary import LAYOUTS
 from netbridge.model.layers import LayerScale, Sum
 from netbridge.model.solve import check_step_size
@@ -29,8 +29,9 @@ class Gated(nn.Module):
     controller  a name, such as "se" or "asr(se)", an `nb.Spec` or a class of your own
     channels    channels of the layer's output; None: asked of the layer
     axis        where the output has them; None: asked of the layer
-    into        the layers that compute what `layer` is given, into which a constant step size that is nowhere negative
-                can be folded where `layer` is no more than an activation; None: it is folded into `layer` itself
+    into        the layers before the end of `layer` into which a constant step size can be folded, where `layer` is an
+                activation or ends in a change of layout; None: it is folded into `layer` itself
+    positive    whether that can only be a constant which is nowhere negative
 
     Raises ValueError for controllers that need the blocks of a stage, and for channels that do not fit.
 
@@ -50,6 +51,7 @@ class Gated(nn.Module):
         channels: int | None = None,
         axis: int | None = None,
         into: tuple[nn.Module, ...] | None = None,
+        positive: bool = True,
     ):
         super().__init__()
         wanted, known = spec.spec_of(controller), channels_of(layer)
@@ -72,7 +74,7 @@ class Gated(nn.Module):
         self.controller = spec.build(wanted, self.channels, pool)
         self.shared.update(pool)
         self.axis = axis or channel_axis(layer) or 1
-        self.into = into
+        self.into, self.positive = into, positive
         if isinstance(layer, nn.MultiheadAttention):  # what torch's encoders ask of it; None keeps them off the kernel
             self.batch_first, self.in_proj_bias = layer.batch_first, None  # that would compute it without a step size
 
@@ -95,9 +97,9 @@ class Gated(nn.Module):
         return (gated, *out[1:]) if isinstance(out, tuple) else gated
 
 
-def gate(layer: nn.Module, controller, channels=None, like: torch.Tensor | None = None, axis=None, into=None) -> Gated:
+def gate(layer: nn.Module, controller, channels=None, like: torch.Tensor | None = None, **options) -> Gated:
     """A step size behind a layer of a network, in the layer's precision (else that of `like`), place and mode."""
-    gated = Gated(layer, controller, channels, axis, into)
+    gated = Gated(layer, controller, channels, **options)
     like = next((tensor for tensor in layer.parameters() if tensor.is_floating_point()), like)
     for part in (gated.controller, gated.shared):
         part.train(layer.training)
@@ -149,22 +151,25 @@ def channel_axis(layer: nn.Module) -> int | None:
     return 1 if any(isinstance(getattr(layer, name, None), int) for name in SIZES) else None
 
 
-def slope_axis(net: nn.Module, flow: Flow, place: Place) -> int:
-    """Where a slope in somebody else's network has its channels.
+def slope_axis(net: nn.Module, flow: Flow, step: Step, place: Place) -> int:
+    """Where the slope at a place of a step of somebody else's network has its channels.
 
-    Asked of the layer that it comes from, through activations and products; where a change of layout lies between, or
-    no layer says, axis 1, of tokens (N, T, C) the last.
+    Asked of the layer that the slope comes from, through activations and products; where a change of layout lies
+    between, of a layer that takes the state. Where none says, they are axis 1, of tokens (N, T, C) the last.
     """
     i = flow.source(place)
     shape = flow.operations[i].shape
-    while i > 0:
-        operation = flow.operations[i]
-        layer = net.get_submodule(operation.module)
-        axis = channel_axis(layer) if is_torchs(layer) else None
-        sources = [j for j in flow.sources(i) if flow.operations[j].shape == shape]
-        if axis is not None:
-            return axis
-        if operation.name in LAYOUTS or not sources:
+    way = [i]
+    while flow.operations[way[-1]].name not in LAYOUTS:
+        sources = [j for j in flow.sources(way[-1]) if j and flow.operations[j].shape == shape]
+        if not sources or channel_axis_at(net, flow, way[-1]) is not None:
             break
-        i = sources[0]
-    return -1 if len(shape) == 3 else 1
+        way.append(sources[0])
+    asked = (channel_axis_at(net, flow, j) for j in (*way, *flow.users[step.state]))
+    return next((axis for axis in asked if axis is not None), -1 if len(shape) == 3 else 1)
+
+
+def channel_axis_at(net: nn.Module, flow: Flow, i: int) -> int | None:
+    """Where the layer of torch's that does operation i has its channels; None where it does not say."""
+    layer = net.get_submodule(flow.operations[i].module)
+    return channel_axis(layer) if is_torchs(layer) else None

@@ -35,8 +35,9 @@ class Insertion(NamedTuple):
     channels  of the layer's output
     reason    why no step size can be put there; "" where one can
     also      the other layers of a sum that the branch ends in; they get the same step size, which must be a constant
-    into      where the layer is an activation, or the module in whose forward the sum is: the layers before it into
-              which `nb.merge` can fold a constant that is nowhere negative; () where it cannot, None for other layers
+    into      where the layer is an activation, or has the step size at its end or at a sum in its forward: the layers
+              into which `nb.merge` can fold a constant, behind an activation one that is nowhere negative; () where it
+              cannot, None for other layers
     """
 
     step: str
@@ -51,13 +52,15 @@ class Insertion(NamedTuple):
 class Site(NamedTuple):
     """A place, and what else `insert` needs to know of it.
 
-    place  as `places` returns it
-    axis   where the slope has its channels, where no layer says so
-    edge   where in the forward of the layer it stands; None behind the layer as a whole
+    place     as `places` returns it
+    axis      where the slope has its channels, where no layer says so
+    positive  whether only a constant that is nowhere negative can be folded into the layers before it
+    edge      where in the forward of the layer it stands; None behind the layer as a whole
     """
 
     place: Insertion
     axis: int | None = None
+    positive: bool = True
     edge: Edge | None = None
 
 
@@ -65,8 +68,9 @@ def places(net: nn.Module, images=None, at="branches", call=None) -> list[Insert
     """Where `nb.insert` would put step sizes into a network, and where it could not and why; `net` is not changed.
 
     A branch that ends in a normalisation, convolution, linear layer or attention has its step size behind that layer.
-    One that ends in anything else has it behind the module that returns the slope; where it is no module's own result,
-    as in x + f(x).relu(), it stands in the forward that adds it, which torch.fx has to be able to read.
+    One that ends in anything else, or in a layer that sees windows of the images (Swin), has it behind the module that
+    returns the slope; where it is no module's own result, as in x + f(x).relu(), it stands in the forward that adds it,
+    which torch.fx has to be able to read.
 
     net     anybody's network
     images  a batch the network accepts; None: random ones of 32, 64 or 224 pixels, whatever it takes first
@@ -121,8 +125,9 @@ def find_sites(net: nn.Module, images, at, call) -> list[Site]:
             if any(layers.count(one) > 1 or count_runs(graph, one) > 1 for one in own):
                 place = place._replace(reason="the layer acts more than once")
             site = Site(place)
-            if place.reason and end is not None:
-                site = site_at_sum(graph, end, net, place.reason, sample_of(batch), call)
+            if end is not None and (place.reason or not sees_images(graph, place.layer, net)):
+                at_sum = site_at_sum(graph, end, net, place.reason, sample_of(batch), call)
+                site = site if at_sum.place.reason and not place.reason else at_sum
             sites.append(site)
     return sites
 
@@ -135,8 +140,7 @@ def insert(net: nn.Module, controller, images=None, at="branches", on=None, call
     whose forward has that sum becomes a `torch.fx.GraphModule`, with the same modules and parameters in it. `nb.merge`
     folds constant ones (`nb.asr`, "constant(0.5)") into the layers again. Where a branch ends in a sum of layers
     (RepVGG), each summand gets the same constant; a step size that depends on the input would have to see the sum and
-    is refused there. Behind a layer that works on windows of the images (Swin), one that depends on its input sees each
-    window as a sample.
+    is refused there.
 
     net         anybody's network; those of netbridge have step sizes already, see `nb.swap`
     controller  as in `nb.resnet`; one that needs no stage
@@ -170,10 +174,10 @@ def insert(net: nn.Module, controller, images=None, at="branches", on=None, call
     new = independent_copy(net)
     like = next((tensor for tensor in new.parameters() if tensor.is_floating_point()), None)
     at_sums: dict[str, list[tuple[Edge, nn.Module]]] = {}
-    for place, axis, edge in sites:
+    for place, axis, positive, edge in sites:
         into = None if place.into is None else tuple(map(new.get_submodule, place.into))
         layer = new.get_submodule(place.layer) if edge is None else nn.Identity().train(new.training)
-        gated = gate(layer, controller, place.channels, like, axis, into)
+        gated = gate(layer, controller, place.channels, like, axis=axis, into=into, positive=positive)
         if edge is not None:
             at_sums.setdefault(place.layer, []).append((edge, gated))
             continue
@@ -320,26 +324,35 @@ def site_at_sum(graph: Graph, end, net: nn.Module, reason: str, batch, call) -> 
     place, i = branch.place, graph.source(branch.place)
     if branch.how != "plain" or i < 0:
         return Site(Insertion(step.name, reason=reason))
-    region, shape, axis = region_of(graph, step), graph.operations[i].shape, slope_axis(net, graph, place)
-    layers, wrong = last_layers(graph, i, region, net, True, PASSED | POSITIVE)
+    region, shape, axis = region_of(graph, step), graph.operations[i].shape, slope_axis(net, graph, step, place)
+    layers, wrong = last_layers(graph, i, region, net, True)
+    positive = bool(wrong)
+    if positive:
+        layers, wrong = last_layers(graph, i, region, net, True, PASSED | POSITIVE)
     into = () if wrong or any(count_runs(graph, one) > 1 for one in layers) else tuple(layers)
     name, taker = graph.operations[i].module, graph.operations[place.operation].module
     found = Insertion(step.name, name, channels=shape[axis], into=into)
     if name != taker and is_within(name, taker) and returns_alone(graph, i, place.operation):
-        return Site(found._replace(kind=type(net.get_submodule(name)).__name__), axis)
+        return Site(found._replace(kind=type(net.get_submodule(name)).__name__), axis, positive)
     try:
         edge = read_edge(net, taker, graph, place, batch, call)
     except NotTraceable as error:
         return Site(Insertion(step.name, reason=f"{reason}; and in {taker or 'the network'}, {error}"))
-    return Site(found._replace(layer=taker, kind=type(net.get_submodule(taker)).__name__), axis, edge)
+    return Site(found._replace(layer=taker, kind=type(net.get_submodule(taker)).__name__), axis, positive, edge)
+
+
+def sees_images(graph: Graph, layer: str, net: nn.Module) -> bool:
+    """Are the rows of what a layer returns the images, and not windows of them?"""
+    rows = {one.shape[0] for one in graph.operations if one.module == layer and one.shape}
+    return isinstance(net.get_submodule(layer), nn.MultiheadAttention) or rows <= {graph.operations[0].shape[0]}
 
 
 def returns_alone(graph: Graph, i: int, taker: int) -> bool:
-    """Is operation i, which is done once a pass, all that its module returns, and taken by `taker` alone?"""
-    needed, kinds = needed_in(graph), [(one.module, one.name) for one in graph.operations]
-    inside = {j for j, one in enumerate(graph.operations) if is_within(one.module, graph.operations[i].module)}
-    leaving = [(j, user) for j in inside for user in graph.users[j] if user in needed and user not in inside]
-    return kinds.count(kinds[i]) == 1 and set(leaving) == {(i, taker)}
+    """Is operation i all that its module returns in a pass, and taken by `taker` alone?"""
+    needed, module = needed_in(graph), graph.operations[i].module
+    inside = {j for j, one in enumerate(graph.operations) if is_within(one.module, module)}
+    leaving = {(j, user) for j in inside for user in graph.users[j] if user in needed and user not in inside}
+    return leaving == {(i, taker)}
 
 
 def place_behind(layer: str, step: str, net: nn.Module) -> Insertion:

@@ -147,7 +147,7 @@ class Merger:
                 f"{name}: its step size stands behind what no constant can be moved through, such as an activation "
                 "other than ReLU, LeakyReLU and PReLU, or behind a layer that acts elsewhere, too; it stays a constant."
             )
-        if bool((torch.as_tensor(h) < 0).any()):
+        if gated.positive and bool((torch.as_tensor(h) < 0).any()):
             raise ValueError(
                 f"{name}: its step size is negative in places (least {float(torch.as_tensor(h).min()):.3g}), and an "
                 "activation is not the same in front of a negative constant and behind it."

@@ -82,9 +82,9 @@ def gates(net: nn.Module, images: torch.Tensor, batch: int = 250, call: Callable
     batch   images at a time; it changes memory and time only
     call    call(net, images), where net(images) is not enough
 
-    Returns one `Gates` per step, in the order of `nb.trace`. Channels are looked for where the layer in which a branch
-    ends has them; where none says, they are axis 1, of tokens (N, T, C) the last. Raises ValueError where there is no
-    residual step.
+    Returns one `Gates` per step, in the order of `nb.trace`. Channels are where the layer has them in which a branch
+    ends, or one that takes the state; where none says, they are axis 1, of tokens (N, T, C) the last. Raises ValueError
+    where there is no residual step.
 
     >>> import torch, netbridge as nb
     >>> found = nb.gates(nb.resnet(8, controller="constant(0.5)"), torch.rand(5, 3, 32, 32))
@@ -166,7 +166,7 @@ def channel_axes(tracer) -> dict[int, int]:
     if isinstance(tracer, SolverTracer):
         return {}
     flow = Flow(tracer.operations, ())
-    return {k: slope_axis(tracer.net, flow, step.branches[0].place) for k, step in enumerate(tracer.steps)}
+    return {k: slope_axis(tracer.net, flow, step, step.branches[0].place) for k, step in enumerate(tracer.steps)}
 
 
 @contextlib.contextmanager

@@ -37,7 +37,7 @@ NETWORKS = {
     "inverted residuals": (lambda: maps(Inverted), IMAGES, "body.4"),
     "written by hand": (lambda: foreign.HandResNet(), IMAGES, "bn2"),
     "branching in Python": (lambda: foreign.Branching(), IMAGES, "bn2"),  # torch.fx could not read it
-    "a ViT": (lambda: foreign.Transformer(), (2, 3, 32, 32), ("attn.proj", "mlp.2")),
+    "a ViT": (lambda: foreign.Transformer(), (2, 3, 32, 32), ("attn", "mlp.2")),
     "EfficientNet's": (lambda: maps(MBConv), IMAGES, "project.bn"),
     "MobileNet-V3's": (lambda: maps(lambda c: MBConv(c, nn.Hardswish, nn.Hardsigmoid)), IMAGES, "project.bn"),
     "RepVGG's": (lambda: maps(Summed), IMAGES, "narrow.bn"),
@@ -46,9 +46,9 @@ NETWORKS = {
     "Swin": (
         Swin,
         (2, 3, 16, 24),
-        ("attn.proj", "mlp.2"),
+        ("attn", "mlp.2"),
     ),  # windows of 4 fill maps of 8 x 12, and not those of 10 x 14
-    "Swin with a border": (Swin, (2, 3, 20, 28), ("attn.proj", "mlp.2")),
+    "Swin with a border": (Swin, (2, 3, 20, 28), ("attn", "mlp.2")),
     "RMSNorm last": (lambda: nn.Sequential(*(Sandwich(8) for _ in range(2))), TOKENS, "after"),
 }
 
@@ -262,6 +262,29 @@ def test_all_summands_of_a_branch_have_one_step_size():
             ValueError, match=r"1: the branch ends in a sum of 1\.narrow\.bn, 1\.wide\.bn, behind which"
         ):
             nb.insert(net, live, images)
+
+
+def test_behind_windows_a_step_size_is_one_of_images():
+    """The layers of Swin's attention see windows: the step size stands where their map is whole again."""
+    net, images = Swin().double().eval(), torch.randn(3, 3, 16, 24, dtype=torch.float64)
+    assert [place.into for place in nb.places(net, images)] == [
+        ("blocks.0.attn.proj",),
+        None,
+        ("blocks.1.attn.proj",),
+        None,
+    ]
+    gated = nb.insert(net, "srm", images).eval()
+    for block in gated.blocks:
+        networks.lively(block.attn.controller)
+    for one, (name, module) in zip(nb.gates(gated, images)[::2], list(gated.blocks.named_children()), strict=True):
+        assert one.h.shape == one.pooled.shape == (3, 8)
+        assert one.name.startswith(f"blocks.{name}")
+        assert len(torch.unique(one.h, dim=0)) == 3
+        assert isinstance(module.attn, nb.Gated)
+    below = nb.insert(net, "constant(-0.5)", images).eval()  # no activation lies between
+    np.testing.assert_allclose(nb.trace(below, images).step_sizes, -0.5)
+    with torch.no_grad():
+        assert networks.relative_error(nb.merge(below)(images), below(images)) < 1e-12
 
 
 class Loop(nn.Module):
