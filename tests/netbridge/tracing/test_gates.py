@@ -188,7 +188,7 @@ def test_an_inserted_step_size_is_a_gate():
     torch.manual_seed(0)
     net = foreign.VisionResNet().eval()
     images = torch.randn(4, 3, 32, 32)
-    gated = networks.lively(nb.insert(net, "srm", images)).eval()
+    gated = networks.lively(nb.insert(net, "eca", images)).eval()
     seen = []
     hooks = [
         module.controller.register_forward_hook(lambda _, args, h: seen.append(h[:, :, 0, 0]))
