@@ -45,9 +45,9 @@ NETWORKS = {
     "torch's encoder": (lambda: foreign.TorchEncoder(), (4, 7, 12), ("self_attn", "linear2")),
     "Swin": (
         Swin,
-        (2, 3, 16, 24),
+        (2, 3, 24, 16),
         ("attn", "mlp.2"),
-    ),  # windows of 4 fill maps of 8 x 12, and not those of 10 x 14
+    ),  # windows of 4 fill maps of 12 x 8, and not those of 10 x 14
     "Swin with a border": (Swin, (2, 3, 20, 28), ("attn", "mlp.2")),
     "RMSNorm last": (lambda: nn.Sequential(*(Sandwich(8) for _ in range(2))), TOKENS, "after"),
 }
@@ -273,7 +273,7 @@ def test_all_summands_of_a_branch_have_one_step_size():
 
 def test_behind_windows_a_step_size_is_one_of_images():
     """The layers of Swin's attention see windows: the step size stands where their map is whole again."""
-    net, images = Swin().double().eval(), torch.randn(3, 3, 16, 24, dtype=torch.float64)
+    net, images = Swin().double().eval(), torch.randn(3, 3, 24, 16, dtype=torch.float64)
     assert [place.into for place in nb.places(net, images)] == [
         ("blocks.0.attn.proj",),
         None,
