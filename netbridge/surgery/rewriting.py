@@ -52,7 +52,20 @@ def read_edge(net: nn.Module, name: str, graph: Graph, place: Place, batch, call
     made_by = match(programs[1], arguments, graph, name)
     taker = made_by[place.operation]
     made = argument_of(taker, place.path)
-    return Edge(programs[1], made.name, taker.name)
+    edge = Edge(programs[1], made.name, taker.name)
+    results = [
+        one(**map_tensors(arguments, torch.clone)) for one in (module, put_between(module, "", [(edge, Copy())]))
+    ]
+    if not all(torch.equal(*pair) for pair in zip(*map(tensors, results), strict=True)):
+        raise NotTraceable("what it adds is changed in place and used again")
+    return edge
+
+
+class Copy(nn.Module):
+    """Returns other memory with the same numbers, as a step size of 1 does."""
+
+    def forward(self, x):
+        return x.clone()
 
 
 def arguments_of(net: nn.Module, module: nn.Module, batch, call) -> dict[str, Any]:
@@ -71,6 +84,9 @@ def arguments_of(net: nn.Module, module: nn.Module, batch, call) -> dict[str, An
         hook.remove()
     if len(seen) != 1:
         raise NotTraceable(f"it acts {len(seen)} times in a pass")
+    parameters = inspect.signature(module.forward).parameters.values()
+    if any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD, one.POSITIONAL_ONLY) for one in parameters):
+        raise NotTraceable("its forward names not all of its arguments")
     return seen[0]
 
 

@@ -134,6 +134,20 @@ class OtherInTraining(OwnResidual):
         return x + nn.functional.dropout(self.norm(self.conv(x)).relu(), 0.5, self.training)
 
 
+class Overwriting(OwnResidual):
+    """Returns the tensor that it has added to, and not the result of the addition."""
+
+    def forward(self, x):
+        f = self.norm(self.conv(x)).relu()
+        f.add_(x)
+        return f.clone()
+
+
+class Unnamed(OwnResidual):
+    def forward(self, *states):
+        return super().forward(*states)
+
+
 class Hooked(OwnResidual):
     def __init__(self, channels):
         super().__init__(channels)
@@ -150,6 +164,8 @@ class Deciding(OwnResidual):
     [
         (OtherInTraining, "its forward does something else in training than in evaluation"),
         (Deciding, "torch.fx cannot read its forward"),
+        (Overwriting, "what it adds is changed in place and used again"),
+        (Unnamed, "its forward names not all of its arguments"),
         (Hooked, "it has hooks, which may change what it returns"),
     ],
 )
