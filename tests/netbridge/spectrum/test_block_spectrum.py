@@ -259,11 +259,19 @@ class TestForeignBlocks:
         agrees(spectrum, dense(block, x))
         assert is_reducible(anatomy(block, x).layers)
 
-    def test_with_other_activations_are_no_chain_of_relus(self):
+    @pytest.mark.parametrize(
+        "layer", [nn.LeakyReLU(0.3), nn.GELU(), nn.MaxPool2d(3, 1, 1), nn.ReflectionPad2d(0)], ids=str
+    )
+    def test_with_other_layers_are_not_reduced(self, layer):
+        class Own(foreign.HandPreBlock):
+            def forward(self, x):
+                return x + self.conv2(self.layer(self.conv1(x)))
+
         torch.manual_seed(0)
-        block = foreign.shaken(lively(foreign.VisionBasic(4, 4))).double()
-        block.relu = nn.LeakyReLU(0.3)
+        block = foreign.shaken(Own(4, 4)).double()
+        block.layer = layer
         x = torch.randn(1, 4, 4, 5, dtype=torch.float64)
+        assert len(anatomy(block, x).layers) > 0
         agrees(nb.block_spectrum(block, x, "block"), dense(block, x))
 
     def test_a_gate_can_be_frozen(self):
