@@ -12,10 +12,10 @@ from torch import fx, nn
 
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import Place, Step
-from netbridge.foreign.symbolic import argument_of
 from netbridge.foreign.tracers import StepTracer
 from netbridge.foreign.vocabulary import LAYOUTS
 from netbridge.foreign.watching import Pass, watch_pass
+from netbridge.surgery.symbolic import argument_of
 from netbridge.tracing.batches import run
 from netbridge.tracing.recorder import Recorder
 

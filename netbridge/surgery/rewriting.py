@@ -13,11 +13,11 @@ from torch import fx, nn
 
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import Place
-from netbridge.foreign.symbolic import NotTraceable, argument_of
 from netbridge.foreign.tracers import is_within
 from netbridge.foreign.watching import Watching, track_modules
 from netbridge.nested_tensors import map_tensors, tensors
 from netbridge.surgery.absorb import has_hooks
+from netbridge.surgery.symbolic import NotTraceable, argument_of
 from netbridge.tracing.preservation import independent_copy
 
 
