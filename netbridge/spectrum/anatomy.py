@@ -13,9 +13,9 @@ from netbridge.model.block import Block
 from netbridge.nested_tensors import first_tensor, tensors
 from netbridge.spectrum.chain import RELUS, NotAChain, chain_between, chain_of
 from netbridge.spectrum.separation import NotSeparable, Separation, fresh_buffers, watch_block, watched_step
-from netbridge.spectrum.symbolic import NotTraceable, same, symbolic
 from netbridge.step_sizes.base import Shared
 from netbridge.surgery.absorb import has_hooks, is_plain
+from netbridge.surgery.symbolic import NotTraceable, same, symbolic
 from netbridge.tracing.batches import sample_of
 from netbridge.tracing.preservation import independent_copy, unwrap
 

@@ -13,8 +13,9 @@ from torch import fx, nn
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import Place, Step
 from netbridge.foreign.tracers import StepTracer
-from netbridge.foreign.vocabulary import LAYOUTS, describe
+from netbridge.foreign.vocabulary import LAYOUTS
 from netbridge.foreign.watching import Pass, watch_pass
+from netbridge.surgery.symbolic import argument_of
 from netbridge.tracing.batches import run
 from netbridge.tracing.recorder import Recorder
 
@@ -61,7 +62,9 @@ class Separation:
 
     def shortcut(self) -> fx.GraphModule:
         """The program of the shortcut."""
-        return program_until(self.program, argument(self.nodes, self.step.shortcut))
+        return program_until(
+            self.program, argument_of(self.nodes[self.step.shortcut.operation], self.step.shortcut.path)
+        )
 
     def branch(self) -> fx.GraphModule:
         """The program of the slope, in the layout in which it is added: without factors, which may overwrite it."""
@@ -104,22 +107,12 @@ class Separation:
     def scale(self) -> float:
         """What the addition itself multiplies by: -1 in a subtraction, `alpha`."""
         operation = self.graph.operations[self.step.addition]
-        value: Any = argument(self.nodes, Place(self.step.addition, (2,)))
+        value: Any = argument_of(self.nodes[self.step.addition], (2,))
         if value is None:
             value = 1.0
         if not isinstance(value, int | float):
             raise NotSeparable("its branch is added with a factor (alpha) that is computed")
         return -float(value) if operation.name == "sub" else float(value)
-
-
-def argument(nodes: list[fx.Node], place: Place) -> Any:
-    """What stands at an argument of an operation: a node or a plain value."""
-    node = nodes[place.operation]
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    value: Any = describe(name, node.args, node.kwargs)[1]
-    for part in place.path:
-        value = value[part]
-    return value
 
 
 def program_until(program: fx.GraphModule, end: Any) -> fx.GraphModule:
