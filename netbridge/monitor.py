@@ -84,7 +84,7 @@ class Monitor:
                 "give a tensor, a DataLoader or list(images)."
             )
         if options.get("keep") or not isinstance(options.get("of", ""), str | None):
-            raise TypeError("`options` must ask for one index and no maps: of='slope' or of='increment', and no `keep`.")
+            raise TypeError("`options` must ask for one index and no maps: of='slope' or of='increment', no `keep`.")
         self.net, self.images, self.mu, self.options = net, images, mu, {"on_bad": "nan", **options}
         self.said = False  # what warnings have to say of the network
         self.readings = 0

@@ -1,4 +1,4 @@
-"""A monitor reads what a trace measures, changes nothing of a training, and its adapters for loggers run as documented."""
+"""A monitor reads what a trace measures and changes nothing of a training; its adapters for loggers run as shown."""
 
 import re
 import sys
@@ -31,8 +31,8 @@ class Residual(nn.Module):
 
 
 def foreign(blocks=4):
-    body = [Residual() for _ in range(blocks)]
-    return nn.Sequential(nn.Conv2d(3, 6, 3), *body, nn.Dropout(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 4))
+    head = nn.Dropout(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 4)
+    return nn.Sequential(nn.Conv2d(3, 6, 3), *(Residual() for _ in range(blocks)), *head)
 
 
 NETWORKS = {"ours": lambda: nb.resnet(20, num_classes=4, controller="se", widths=(4, 4, 8)), "anybody's": foreign}
@@ -54,7 +54,8 @@ def test_the_numbers_are_those_of_a_trace(net, images, mu):
     reading, record = nb.Monitor(net, images, mu).step(), nb.trace(net, images)
     counted = record.counted()
     parts = ol.tns_parts(counted.nsi, counted.stage, mu)
-    assert (reading.tns, reading.scale, reading.shape) == pytest.approx((parts.tns, parts.scale, parts.shape), rel=1e-14)
+    found, expected = ((one.tns, one.scale, one.shape) for one in (reading, parts))
+    assert found == pytest.approx(expected, rel=1e-14)
     assert reading.nsi == dict(zip(record.names, record.nsi.mean(0), strict=True))
     assert reading.gates == dict(zip(record.names, record.step_sizes.mean(0), strict=True))
 
@@ -146,10 +147,8 @@ def test_what_is_to_be_said_of_a_network_is_said_once(images):
 class Scalars:
     """`torch.utils.tensorboard.SummaryWriter`: add_scalar(tag, value, step)."""
 
-    written: list = []
-
     def __init__(self, log_dir=None):
-        self.written.clear()
+        self.written = []
 
     def add_scalar(self, tag, scalar_value, global_step=None):
         self.written.append((global_step, tag, scalar_value))
@@ -179,7 +178,7 @@ class LightningTrainer:
         self.max_epochs, self.callbacks = max_epochs, callbacks
 
     def fit(self, model):
-        for self.current_epoch in range(self.max_epochs):
+        for _ in range(self.max_epochs):
             model.train()
             for callback in self.callbacks:
                 callback.on_train_epoch_end(self, model)
@@ -198,9 +197,9 @@ class HuggingFaceTrainer:
         self.logged.append({**logs, "epoch": self.epoch})
 
     def train(self):
-        for self.epoch in range(self.epochs):
+        for epoch in range(self.epochs):
             self.model.train()
-            state = types.SimpleNamespace(epoch=self.epoch, is_world_process_zero=True)
+            self.epoch, state = epoch, types.SimpleNamespace(epoch=epoch, is_world_process_zero=True)
             for callback in self.callbacks:
                 callback.on_epoch_end(None, state, None, model=self.model, optimizer=None)
 
@@ -247,7 +246,9 @@ def test_the_adapters_have_at_most_ten_lines():
 
 def test_the_adapter_for_tensorboard_writes_every_number_of_every_epoch(adapters):
     expected = nb.Monitor(adapters["net"], adapters["shown"]).step().numbers("stiffness/")
-    assert Scalars.written == [(epoch, name, value) for epoch in range(2) for name, value in expected.items()]
+    assert adapters["writer"].written == [
+        (epoch, name, value) for epoch in range(2) for name, value in expected.items()
+    ]
 
 
 def test_the_adapter_for_lightning_logs_every_epoch(adapters):
