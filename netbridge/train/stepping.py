@@ -221,8 +221,8 @@ def check_logits(logits, labels: torch.Tensor, data: Dataset | Pictures) -> None
             f"`net` must return logits (N, classes); for {len(labels)} images it returned {shape}. Wrap it in a module "
             "that does."
         )
-    if logits.shape[1] < len(data.names):
+    if logits.shape[1] != len(data.names):
         raise ValueError(
             f"`net` has {logits.shape[1]} outputs, and `data` ({data.name}) has {len(data.names)} classes; "
-            "a network needs an output for every class."
+            "a network needs one output for every class, and data that lack some classes need the names of all."
         )
