@@ -82,8 +82,8 @@ def pretrained(name: str | None = None) -> Network | Catalogue:
     files = {f"{path.parent.name}/{path.stem}": path for path in sorted(ZOO.glob("*/*.safetensors"))}
     if not files:
         raise FileNotFoundError(
-            f"no network has come with this package: {ZOO} holds none. A complete checkout and the package with its data "
-            "hold them; nb.resnet(...) makes networks that are not trained, nb.load(file) reads one of your own."
+            f"no network has come with this package: {ZOO} holds none. A complete checkout holds them; nb.resnet(...) "
+            "makes networks that are not trained, nb.load(file) reads one of your own."
         )
     if name is None:
         return Catalogue(describe(name, path) for name, path in files.items())

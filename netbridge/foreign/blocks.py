@@ -46,7 +46,9 @@ def foreign_tracer_of(net: nn.Module, call, batch, kinds: tuple[str, ...] | None
         raise ValueError(
             f"`net` ({type(net).__name__}) has no residual blocks that could be seen. Looked for sums of shortcut(x) "
             "and branch(x) computed from one state x, where the shortcut is x itself or a projection of it without "
-            'nonlinearity, and the first axis is the batch. Name its blocks yourself: blocks=["layer1.0", ...].'
+            "nonlinearity, and the first axis is the batch. Of blocks that keep the shape of what goes in, "
+            "of='increment' watches the ends: blocks=[\"layer1.0\", ...]. Blocks that join features to their state, as "
+            "DenseNet's do, or put others in its place take no steps."
         )
     if SLOPE in (kinds or ()):
         raise ValueError(

@@ -14,7 +14,7 @@ from torch import nn
 
 from netbridge.foreign.graph import stages
 from netbridge.foreign.probes import Probe
-from netbridge.foreign.solvers import SolverSteps, solving, watch_solvers
+from netbridge.foreign.solvers import SolverSteps, solving
 from netbridge.foreign.watching import Pass, Watching, track_modules
 from netbridge.nested_tensors import first_tensor, state_given, tensors
 from netbridge.tracing.record import INCREMENT, SLOPE, Places
@@ -76,8 +76,7 @@ class StepTracer:
             taken = SolverSteps(recorder, self.is_named)
             with (
                 track_modules(self.net, path),
-                Watching(tensors(batch), path, self.operations, before, behind) as watching,
-                watch_solvers(watching, taken),
+                Watching(tensors(batch), path, self.operations, before, behind, taken) as watching,
             ):
                 output = self.call(self.net, batch)
             if watching.is_complete():

@@ -43,10 +43,14 @@ class Watching(TorchFunctionMode):
     expected    the operations of an earlier pass; where this one leaves their way, `same_way` becomes False
     before      probes by the number of the operation whose arguments they look at: probe(arguments)
     behind      probes by the number of the operation whose result they look at: probe(result)
+    steps       a `SolverSteps`, which is told of the steps of solvers
     """
 
-    def __init__(self, inputs: list[torch.Tensor], modules: list[str], expected=None, before=None, behind=None):
+    def __init__(
+        self, inputs: list[torch.Tensor], modules: list[str], expected=None, before=None, behind=None, steps=None
+    ):
         super().__init__()
+        self.solvers = watch_solvers(self, steps)
         self.modules, self.expected, self.before, self.behind = modules, expected, before or {}, behind or {}
         self.same_way = expected is not None
         self.operations = [Operation("input", (), shape=tuple(inputs[0].shape), whole=is_whole(inputs[0]))]
@@ -55,6 +59,14 @@ class Watching(TorchFunctionMode):
         self.sharing: dict[int, list[weakref.ref]] = {}  # the numbered tensors by the memory they lie in
         for tensor in inputs:
             self.give_number(tensor, 0)
+
+    def __enter__(self):
+        self.solvers.__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        self.solvers.__exit__(*error)
 
     def give_number(self, tensor: torch.Tensor, number: int):
         if self.number(tensor) is None and (memory := memory_of(tensor)) is not None:
@@ -208,7 +220,7 @@ def watch_pass(net: nn.Module, call, batch) -> Pass:
     path: list[str] = []
     ends: dict[str, tuple] = {}
     known = "torchdiffeq" in sys.modules
-    with track_modules(net, path, ends), Watching(tensors(batch), path) as watching, watch_solvers(watching):
+    with track_modules(net, path, ends), Watching(tensors(batch), path) as watching:
         result = call(net, batch)
         outputs = [n for t in tensors(result) if isinstance(n := watching.number(t), int)]
     if not known and "torchdiffeq" in sys.modules:  # imported by this pass, which therefore saw its sums

@@ -165,8 +165,8 @@ class Configured(nn.Module):
         """Images in [0, 1] as this network was trained to see them; bytes from 0 to 255 are refused."""
         if not images.is_floating_point() or (images.numel() and images.max() > LIGHTEST):
             raise ValueError(
-                f"`images` must be numbers in [0, 1], got {images.dtype} up to {images.max().item():.3g}; of bytes they "
-                "are images.float() / 255."
+                f"`images` must be numbers in [0, 1], got {images.dtype} up to {images.max().item():.3g}; of bytes "
+                "they are images.float() / 255."
             )
         if self.normalisation is None:
             return images
