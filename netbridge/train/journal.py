@@ -143,7 +143,8 @@ class Journal:
         if wrong := [key for key, found in different.items() if found]:
             details = "; ".join(text for key in wrong for text in different[key])
             longer = grows and different["recipe"] == differences({"epochs": there}, {"epochs": here})
-            remedy = "`extend` goes on with it; else delete it" if wrong == ["extension"] or longer else "delete it"
+            extensible = wrong == ["extension"] or longer
+            remedy = "`extend` (--extend) goes on with it; else delete it" if extensible else "delete it"
             raise ValueError(
                 f"{path} belongs to a run with another {' and '.join(wrong)} ({details}); {remedy}, or choose another "
                 "`path`."

@@ -181,6 +181,9 @@ def test_bytes_are_not_normalised(dtype, normalised):
     net.normalisation = {"mean": [0.5] * 3, "std": [0.25] * 3} if normalised else None
     with pytest.raises(ValueError, match=r"`images` must be numbers in \[0, 1\], got torch.* up to 255; .*/ 255"):
         net.normalise(torch.full((2, 3, 4, 4), 255).to(dtype))
+    if not dtype.is_floating_point:  # of a black image, too
+        with pytest.raises(ValueError, match=r"`images` must be numbers in \[0, 1\]"):
+            net.normalise(torch.zeros(2, 3, 4, 4, dtype=dtype))
 
 
 def test_a_notebook_shows_one_line_of_a_network_and_print_its_layers():
