@@ -48,7 +48,8 @@ class StepTracer:
         stage, opens = stages(every)
         chosen, _ = choose(every, named)
         self.own = Places([every[i].name for i in chosen], [stage[i] for i in chosen], [opens[i] for i in chosen])
-        self.places: Places | None = None  # with the steps of solvers, which are known after a pass
+        self.places = self.own  # after a pass, those with the steps of solvers
+        self.count: int | None = None  # of all steps of a pass
         if named is not None:
             self.rename()
 
@@ -88,14 +89,14 @@ class StepTracer:
 
     def arrange(self, taken: SolverSteps):
         """Puts the steps of solvers among the others; all batches must have as many."""
-        places = taken.arrange(self.own)
-        if self.places is not None and len(places.names) != len(self.places.names):
+        self.places = taken.arrange(self.own)
+        before, self.count = self.count, len(self.places.names)
+        if before not in (None, self.count):
             raise ValueError(
                 f"`net` solves an equation in {self.solving[0]!r} by a method that takes as many steps as it needs, "
-                f"{len(places.names)} for this batch and {len(self.places.names)} for the first. Trace one batch at a "
-                "time, or all images at once (batch_size=...), or give the solver a grid."
+                f"{self.count} for this batch and {before} for the one before. Trace one batch at a time, or all "
+                "images at once (batch_size=...), or give the solver a grid."
             )
-        self.places = places
 
     def is_named(self, module: str) -> bool:
         """Are the steps in this module observed?"""
