@@ -12,9 +12,10 @@ attention map, is the step size h.
                  without some of its slope
     gates        gates (Gates): the step sizes of every block for every image, and what lives in their heads
     stiffness    trace (Record, Records, Trajectories), block_states; nsi_with_gradients and stiffness_term: TNS in a
-                 loss; block_spectrum, block_operator, slice_spectrum, block_survey, step_error, exact_flow,
-                 perturbation_bound; block_time_scales, implicit_flow, steps_at_equal_error: is a block stiff?
-                 stiff_channels: and which of its channels are?
+                 loss; Monitor (Reading): numbers after every epoch of any training loop; block_spectrum,
+                 block_operator, slice_spectrum, block_survey, step_error, exact_flow, perturbation_bound;
+                 block_time_scales, implicit_flow, steps_at_equal_error: is a block stiff? stiff_channels: and which of
+                 its channels are?
     doctor       diagnose (NetworkDiagnosis): which blocks are stiff, by which reading, and what the step sizes do
     trajectories state_grams, cka: how alike those of two networks are; attention_values (AttentionValues): a
                  transformer's attention as a step size
@@ -54,6 +55,8 @@ from netbridge.model.resnet import resnet as resnet
 from netbridge.model.vgg import repvgg as repvgg
 from netbridge.model.vgg import vgg as vgg
 from netbridge.model.vit import vit as vit
+from netbridge.monitor import Monitor as Monitor
+from netbridge.monitor import Reading as Reading
 from netbridge.pretrained_networks import pretrained as pretrained
 from netbridge.spectrum.block_spectrum import block_operator as block_operator
 from netbridge.spectrum.block_spectrum import block_spectrum as block_spectrum

@@ -5,6 +5,7 @@ import warnings
 from torch import nn
 
 from netbridge.foreign.operations import Step
+from netbridge.foreign.solvers import ADAPTIVE, UNTOLD, solving
 from netbridge.foreign.tracers import BlockTracer, StepTracer, is_within
 from netbridge.foreign.watching import Pass, watch_pass
 from netbridge.tracing.batches import length, sample_of
@@ -19,9 +20,21 @@ def foreign_tracer_of(net: nn.Module, call, batch, kinds: tuple[str, ...] | None
     out_of_sight = first.graph().find_out_of_sight()
     if named is not None:
         out_of_sight = [module for module in out_of_sight if any(is_within(module, name) for name in named)]
-    if tracer.steps and not tracer.hidden and not out_of_sight:
+    if named is None and (untold := solving(first.operations, (UNTOLD,))):
+        raise ValueError(
+            f"`net` solves an equation in {untold[0] or type(net).__name__!r} by a solver of torchdiffeq that tells "
+            "nobody of its steps (scipy_solver, or any with event_fn). Take another method, such as dopri5 or rk4, or "
+            "name the blocks that are to be traced in `blocks`."
+        )
+    if (tracer.steps or tracer.solving) and not tracer.hidden and not out_of_sight:
         if named is None:
             warn_of_unseen(net, first, tracer.steps)
+        if adaptive := [module or type(net).__name__ for module in solving(first.operations, (ADAPTIVE,))]:
+            warnings.warn(
+                f"the steps in {adaptive} are chosen by an adaptive solver for all images of a batch together: their "
+                "number, their sizes and so the indices depend on which images a batch holds.",
+                stacklevel=3,
+            )
         return tracer
     if out_of_sight and (named is None or SLOPE in (kinds or ())):
         raise ValueError(
@@ -33,7 +46,9 @@ def foreign_tracer_of(net: nn.Module, call, batch, kinds: tuple[str, ...] | None
         raise ValueError(
             f"`net` ({type(net).__name__}) has no residual blocks that could be seen. Looked for sums of shortcut(x) "
             "and branch(x) computed from one state x, where the shortcut is x itself or a projection of it without "
-            'nonlinearity, and the first axis is the batch. Name its blocks yourself: blocks=["layer1.0", ...].'
+            "nonlinearity, and the first axis is the batch. Of blocks that keep the shape of what goes in, "
+            "of='increment' watches the ends: blocks=[\"layer1.0\", ...]. Blocks that join features to their state, as "
+            "DenseNet's do, or put others in its place take no steps."
         )
     if SLOPE in (kinds or ()):
         raise ValueError(

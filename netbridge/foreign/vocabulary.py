@@ -10,7 +10,8 @@ ACTIVATIONS = set(
 CURVED = ACTIVATIONS | set(
     "abs absolute sign square sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh erf "  # noqa: SIM905
     "pow reciprocal round floor ceil trunc frac fix maximum minimum floordiv floor_divide glu "
-    "scaled_dot_product_attention multi_head_attention_forward lstm gru rnn_tanh rnn_relu".split()
+    "scaled_dot_product_attention multi_head_attention_forward lstm gru rnn_tanh rnn_relu "
+    "odeint odeint_adaptive odeint_untold".split()
 )  # nonlinear functions: what goes through one is no shortcut
 PRODUCTS = set("mul div matmul bmm mm mv einsum baddbmm addmm bilinear addcmul addcdiv lerp".split())  # noqa: SIM905
 ADDING = set("add sub addcmul addcdiv lerp index_add scatter_add scatter_reduce index_put index_copy setitem".split())  # noqa: SIM905

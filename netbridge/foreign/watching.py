@@ -4,6 +4,7 @@ A function mode of torch sees every torch function of a pass, branches of Python
 """
 
 import contextlib
+import sys
 import weakref
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import UNSEEN, Operation
+from netbridge.foreign.solvers import watch_solvers
 from netbridge.foreign.vocabulary import LIKE, describe, is_number
 from netbridge.nested_tensors import first_tensor, tensors
 
@@ -41,17 +43,30 @@ class Watching(TorchFunctionMode):
     expected    the operations of an earlier pass; where this one leaves their way, `same_way` becomes False
     before      probes by the number of the operation whose arguments they look at: probe(arguments)
     behind      probes by the number of the operation whose result they look at: probe(result)
+    steps       a `SolverSteps`, which is told of the steps of solvers
     """
 
-    def __init__(self, inputs: list[torch.Tensor], modules: list[str], expected=None, before=None, behind=None):
+    def __init__(
+        self, inputs: list[torch.Tensor], modules: list[str], expected=None, before=None, behind=None, steps=None
+    ):
         super().__init__()
+        self.solvers = watch_solvers(self, steps)
         self.modules, self.expected, self.before, self.behind = modules, expected, before or {}, behind or {}
         self.same_way = expected is not None
         self.operations = [Operation("input", (), shape=tuple(inputs[0].shape), whole=is_whole(inputs[0]))]
+        self.inside: set[int] | None = None  # within a solver: the operations whose numbers it has taken
         self.numbers: dict[int, tuple[weakref.ref, int]] = {}
         self.sharing: dict[int, list[weakref.ref]] = {}  # the numbered tensors by the memory they lie in
         for tensor in inputs:
             self.give_number(tensor, 0)
+
+    def __enter__(self):
+        self.solvers.__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        self.solvers.__exit__(*error)
 
     def give_number(self, tensor: torch.Tensor, number: int):
         if self.number(tensor) is None and (memory := memory_of(tensor)) is not None:
@@ -89,6 +104,28 @@ class Watching(TorchFunctionMode):
             self.give_number(tensor, len(self.operations))
             self.operations.append(Operation(UNSEEN, (), shape=tuple(tensor.shape), module=self.module()))
 
+    @contextlib.contextmanager
+    def stand_for(self, name: str):
+        """A context manager: what runs within it is one operation of this name; it yields a function of its result."""
+        self.inside, module = set(), self.module()
+
+        def write(result: torch.Tensor):
+            inputs: Any = tuple(sorted(self.inside or ()))
+            self.give_number(result, len(self.operations))
+            operation, ahead = Operation(name, inputs, inputs, tuple(result.shape), module), self.ahead()
+            self.same_way = ahead is not None and signature_of(ahead) == signature_of(operation)
+            self.operations.append(operation)
+
+        try:
+            yield write
+        finally:
+            self.inside = None
+
+    def ahead(self) -> Operation | None:
+        """The operation that comes next, if the pass goes on as the earlier one did."""
+        count = len(self.operations)
+        return self.expected[count] if self.same_way and count < len(self.expected) else None
+
     def module(self) -> str:
         return self.modules[-1] if self.modules else ""
 
@@ -101,6 +138,9 @@ class Watching(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if self.inside is not None:
+            self.inside.update(n for t in tensors((args, kwargs)) if isinstance(n := self.number(t), int))
+            return func(*args, **kwargs)
         raw = getattr(func, "__name__", "")
         if raw == "__get__":  # a property, such as x.mT
             raw = getattr(getattr(func, "__self__", None), "__name__", raw)
@@ -111,7 +151,7 @@ class Watching(TorchFunctionMode):
             self.number_unseen(tensor)
         inputs: Any = tuple(n for t in given if (n := self.number(t)) is not None)
         count, module = len(self.operations), self.module()
-        ahead = self.expected[count] if self.same_way and count < len(self.expected) else None
+        ahead = self.ahead()
         if ahead is not None and signature_of(ahead) == (name, inputs, module):
             for probe in self.before.get(count, ()):
                 probe(arguments)
@@ -179,9 +219,12 @@ def watch_pass(net: nn.Module, call, batch) -> Pass:
     """One pass of `batch`, written down."""
     path: list[str] = []
     ends: dict[str, tuple] = {}
+    known = "torchdiffeq" in sys.modules
     with track_modules(net, path, ends), Watching(tensors(batch), path) as watching:
         result = call(net, batch)
         outputs = [n for t in tensors(result) if isinstance(n := watching.number(t), int)]
+    if not known and "torchdiffeq" in sys.modules:  # imported by this pass, which therefore saw its sums
+        return watch_pass(net, call, batch)
     return Pass(watching.operations, outputs, ends)
 
 

@@ -81,7 +81,7 @@ class Gated(nn.Module):
     def forward(self, x, *more, **options):
         out = self.layer(x, *more, **options)
         slope = out[0] if isinstance(out, tuple) else out
-        if slope.shape[self.axis] != self.channels:
+        if not torch.jit.is_tracing() and slope.shape[self.axis] != self.channels:
             raise ValueError(
                 f"`channels` = {self.channels}, but a {type(self.layer).__name__} returned shape {tuple(slope.shape)}, "
                 f"whose channels are taken to be axis {self.axis}."

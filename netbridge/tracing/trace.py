@@ -128,11 +128,11 @@ def trace(
     check(net, on_bad)
     net = unwrap(net)
     feeder = Feeder(net, batch_size, tune)
-    batches, total = batches_of(images, net, call)
     passes: Any = None
     with contextlib.ExitStack() as stack:
-        report = stack.enter_context(reporting(progress, total))
         stack.enter_context(preserve(net))
+        batches, total = batches_of(images, net, call)  # a loader draws a number when it is asked for its batches
+        report = stack.enter_context(reporting(progress, total))
         # Not inference mode: layers and controllers may cache a tensor, which it would spoil for training.
         stack.enter_context(torch.no_grad())
         if tune:
