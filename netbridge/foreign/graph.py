@@ -22,7 +22,7 @@ class Graph(Sums):
         origins = {step.state for step in found if step.identity}
         reached = {step.addition: self.follow_tail(step.addition, origins) for step in found}
         tails = {tail for after, tail in reached.values() if after is not None}
-        found = [step._replace(after=self.next_state(step.addition, reached[step.addition], tails)) for step in found]
+        found = [self.ending(step, self.next_state(step.addition, reached[step.addition], tails)) for step in found]
         regions = {step.addition: self.branch_between(step.state, step.addition) - {step.addition} for step in found}
         found = [step for step in found if not bridges(step, found, regions)]
         back = [step for step in found if self.reaches_back(step, found, regions[step.addition])]
@@ -35,7 +35,8 @@ class Graph(Sums):
 
         Such as the first state that GCNII and APPNP mix into every one: no state and branch, but two states.
         """
-        if step.identity or self.is_partial(step):
+        whole = step.identity and not step.scale and step.branches[0].how != "towards"
+        if whole or self.is_partial(step):
             return False
         others = (other for other in found if other is not step and other.addition in region)
         return any(not self.is_inside(other, region, step) for other in others)
@@ -59,9 +60,12 @@ class Graph(Sums):
         for _ in range(LONGEST_TAIL + 1):
             if i in origins:
                 return i, tuple(names)
-            if len(self.users[i]) != 1 or self.operations[self.users[i][0]].shape != self.operations[addition].shape:
+            if len(self.users[i]) != 1:
                 break
-            i = self.users[i][0]
+            (after,) = self.users[i]
+            if self.operations[after].shape != self.operations[i].shape and not self.is_layout(after):
+                break
+            i = after
             names.append(self.operations[i].name)
         return None, tuple(names)
 
@@ -80,6 +84,12 @@ class Graph(Sums):
         for _ in range(length):
             addition = self.users[addition][0]
         return addition
+
+    def ending(self, step: Step, after: int) -> Step:
+        """The same step with its next state, and the changes of layout on the way there."""
+        way = sorted(self.between(step.addition, after))
+        tail = tuple(i for i in way if self.is_layout(i))
+        return step._replace(after=after, tail=tail, end_axis=self.axis[after] or 0)
 
     def in_branches(self, steps: list[Step]) -> set[int]:
         """The operations between the states of these steps and their sums."""
@@ -189,7 +199,7 @@ def stages(steps: list[Step]) -> tuple[list[int], list[bool]]:
     stage: list[int] = []
     first: list[bool] = []
     for i, step in enumerate(steps):
-        opens = i == 0 or not step.identity or not same_layout(step.start[1:], steps[i - 1].start[1:])
+        opens = i == 0 or not step.identity or not same_layout(step.start, steps[i - 1].start)
         first.append(opens)
         stage.append((stage[-1] if stage else -1) + opens)
     return stage, first

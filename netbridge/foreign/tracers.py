@@ -13,6 +13,7 @@ from typing import Any
 from torch import nn
 
 from netbridge.foreign.graph import stages
+from netbridge.foreign.operations import is_within
 from netbridge.foreign.probes import Probe
 from netbridge.foreign.watching import Pass, Watching, track_modules
 from netbridge.nested_tensors import first_tensor, state_given, tensors
@@ -140,7 +141,3 @@ def choose(steps, named):
         return list(range(len(steps))), []
     chosen = [i for i, step in enumerate(steps) if any(is_within(step.module, name) for name in named)]
     return chosen, [name for name in named if not any(is_within(step.module, name) for step in steps)]
-
-
-def is_within(module: str, name: str) -> bool:
-    return not name or module == name or module.startswith(f"{name}.")

@@ -4,8 +4,10 @@ A function mode of torch sees every torch function of a pass, branches of Python
 """
 
 import contextlib
+import functools
+import sys
 import weakref
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
@@ -17,14 +19,22 @@ from netbridge.foreign.vocabulary import LIKE, describe, is_number
 from netbridge.nested_tensors import first_tensor, tensors
 
 
-class Pass(NamedTuple):
-    """One pass written down."""
+class Pass:
+    """One pass written down.
 
-    operations: list[Operation]
-    outputs: list[int]
-    ends: dict[str, tuple]  # the shapes of a sample before and after each module that ran
+    operations  in the order they ran
+    outputs     the numbers of those that made what the network returned
+    ends        the shapes of a sample before and after each module that ran
+    """
+
+    def __init__(self, operations: list[Operation], outputs: list[int], ends: dict[str, tuple]):
+        self.operations, self.outputs, self.ends = operations, outputs, ends
 
     def graph(self) -> Graph:
+        return self.analysed
+
+    @functools.cached_property
+    def analysed(self) -> Graph:
         return Graph(self.operations, self.outputs)
 
 
@@ -99,6 +109,12 @@ class Watching(TorchFunctionMode):
             return number if reference is not None and reference() is value else None  # an id may be used again
         return tuple(self.number(part) for part in value) if isinstance(value, tuple | list) else None
 
+    def constant(self, value) -> Any:
+        """Something that tells one tensor that comes from no operation from another."""
+        if isinstance(value, tuple | list):
+            return tuple(map(self.constant, value))
+        return id(value) if isinstance(value, torch.Tensor) and self.number(value) is None else None
+
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         raw = getattr(func, "__name__", "")
@@ -114,7 +130,7 @@ class Watching(TorchFunctionMode):
         ahead = self.expected[count] if self.same_way and count < len(self.expected) else None
         if ahead is not None and signature_of(ahead) == (name, inputs, module):
             for probe in self.before.get(count, ()):
-                probe(arguments)
+                probe(arguments, lambda tensor: func(tensor, *args[1:], **kwargs))
         operands = tuple(map(self.number, arguments))
         result = func(*args, **kwargs)
         made = first_tensor(result)
@@ -124,12 +140,19 @@ class Watching(TorchFunctionMode):
             result_of = result
         if made is None:
             return result
-        in_place = raw.startswith("__i") or (raw.endswith("_") and not raw.endswith("__"))
-        numbers = tuple(float(a) if is_number(a) else None for a in arguments)
-        operation = Operation(name, inputs, operands, tuple(made.shape), module, in_place, numbers, is_whole(made))
-        self.operations.append(operation)
-        if ahead is None or signature_of(ahead) != signature_of(operation):
+        if ahead is not None and signature_of(ahead) == (name, inputs, module):
+            operation = ahead if ahead.shape == made.shape else ahead._replace(shape=tuple(made.shape))
+        else:
             self.same_way = False
+            in_place = raw.startswith("__i") or (raw.endswith("_") and not raw.endswith("__"))
+            numbers = tuple(float(a) if is_number(a) else None for a in arguments)
+            details = repr([shown(value) for value in (*arguments, *sorted(kwargs.items()))])
+            constants = tuple(map(self.constant, (*arguments, *kwargs.values())))
+            operation = Operation(
+                name, inputs, operands, tuple(made.shape), module, in_place, numbers, is_whole(made), details, constants,
+                line_of_user(),
+            )  # fmt: skip
+        self.operations.append(operation)
         for tensor in tensors(result_of):
             self.give_number(tensor, count)
         if args and made is args[0]:
@@ -142,6 +165,25 @@ class Watching(TorchFunctionMode):
     def is_complete(self) -> bool:
         """Did the whole pass go the expected way?"""
         return self.same_way and len(self.operations) == len(self.expected)
+
+
+def shown(value) -> Any:
+    """An argument without its tensors."""
+    if isinstance(value, torch.Tensor):
+        return "tensor"
+    return [shown(part) for part in value] if isinstance(value, tuple | list) else value
+
+
+def line_of_user() -> str:
+    """File and line of the innermost code that runs which is neither ours nor a part of torch's functions."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        parts = path.replace("\\", "/")
+        if "/netbridge/foreign/" not in parts and ("/torch/" not in parts or "/torch/nn/modules/" in parts):
+            return f"{path}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
 
 
 @contextlib.contextmanager
