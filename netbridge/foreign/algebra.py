@@ -26,7 +26,7 @@ class Algebra(Flow):
         """What stands at a place, as far as it is known: a number, ("result", operation) or ("constant", its id)."""
         operation, source = self.operations[place.operation], self.source(place)
         if source >= 0:
-            return "result", self.same[source]
+            return ("place", place) if self.operations[source].several else ("result", self.same[source])
         (k,) = place.path
         if (number := operation.number(k)) is not None:
             return number
@@ -61,6 +61,8 @@ class Algebra(Flow):
             return alone
         i = value[1]
         operation = self.operations[i]
+        if any(self.operations[j].several for j in operation.inputs):
+            return alone
         name, inputs = operation.name, operation.inputs
         if name in ("ones_like", "ones", "new_ones"):
             return ONE

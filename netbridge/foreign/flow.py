@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from netbridge.foreign.choices import Choices
 from netbridge.foreign.operations import Operation, Place
-from netbridge.foreign.vocabulary import CURVED, LAYOUTS, PRODUCTS, RANDOM, SHAPED, TRANSPARENT
+from netbridge.foreign.vocabulary import CURVED, JOINS, LAYOUTS, PRODUCTS, RANDOM, SHAPED, SLICES, TRANSPARENT
 
 
 class Flow:
@@ -13,23 +14,23 @@ class Flow:
 
     operations  in the order they ran; number 0 is the network's input
     outputs     the numbers of the operations that made what the network returned
-    batch_axis  of the network's input
+    choices     what the caller decides
     """
 
-    def __init__(self, operations: list[Operation], outputs: Iterable[int], batch_axis: int = 0):
-        self.operations = operations
+    def __init__(self, operations: list[Operation], outputs: Iterable[int], choices: Choices | None = None):
+        self.operations, self.choices = operations, choices or Choices()
         self.outputs = tuple(outputs)
-        self.images = operations[0].shape[batch_axis]
+        self.images = operations[0].shape[0]
         count = len(operations)
         self.live = [i == 0 for i in range(count)]  # computed from the input
         self.users: list[list[int]] = [[] for _ in range(count)]
         self.dominator, self.depth = [0] * count, [0] * count
         self.axis: list[int | None] = [None] * count  # along which the samples stand
-        self.axis[0] = batch_axis
+        self.axis[0] = 0
         self.same = list(range(count))  # the first operation that computes the same
         known: dict[tuple, int] = {}
         for i, operation in enumerate(operations):
-            if i and operation.constants is not None and not any(word in operation.name for word in RANDOM):
+            if i and not self.is_unique(operation):
                 self.same[i] = known.setdefault(self.description(operation), i)
         for i, operation in enumerate(operations[1:], start=1):
             sources = [j for j in dict.fromkeys(operation.inputs) if self.live[j]]
@@ -42,6 +43,11 @@ class Flow:
                 common = self.common_dominator(common, j)
             self.dominator[i], self.depth[i] = common, self.depth[common] + 1
             self.axis[i] = self.axis_of(operation, sources)
+
+    def is_unique(self, operation: Operation) -> bool:
+        """May an operation compute something else than another one that looks like it?"""
+        drawn = any(word in operation.name for word in RANDOM)
+        return drawn or operation.constants is None or any(self.operations[j].several for j in operation.inputs)
 
     def description(self, operation: Operation) -> tuple:
         """All that decides about the numbers that an operation computes."""
@@ -56,6 +62,10 @@ class Flow:
         """Along which axis the samples stand behind an operation."""
         hits = [axis for axis, length in enumerate(operation.shape) if length == self.images]
         before = next((axis for j in sources if (axis := self.axis[j]) is not None), None)
+        if operation.name in SLICES and before not in hits:
+            return None  # some of the samples
+        if before is None and not (operation.name in LAYOUTS or operation.name in JOINS):
+            return None  # where samples were folded into others, or cut, they stay so
         if before is None or len(hits) < 2:
             return hits[0] if hits else None
         more, dimensions = len(operation.shape) - len(self.operations[sources[0]].shape), len(operation.shape)

@@ -2,6 +2,7 @@
 
 import math
 
+from netbridge.foreign.choices import is_at
 from netbridge.foreign.operations import UNSEEN, Step
 from netbridge.foreign.sums import Sums
 from netbridge.foreign.vocabulary import ACTIVATIONS, ADDING, ADDING_PRODUCTS, SIGNATURES, SLICES, TRANSPARENT
@@ -22,13 +23,21 @@ class Graph(Sums):
         origins = {step.state for step in found if step.identity}
         reached = {step.addition: self.follow_tail(step.addition, origins) for step in found}
         tails = {tail for after, tail in reached.values() if after is not None}
-        found = [self.ending(step, self.next_state(step.addition, reached[step.addition], tails)) for step in found]
+        every = [self.ending(step, self.next_state(step.addition, reached[step.addition], tails)) for step in found]
+        found = every
         regions = {step.addition: self.branch_between(step.state, step.addition) - {step.addition} for step in found}
         found = [step for step in found if not bridges(step, found, regions)]
         back = [step for step in found if self.reaches_back(step, found, regions[step.addition])]
         found = [step for step in found if step not in back]
         outermost = [step for step in found if not any(self.is_inside(step, regions[o.addition], o) for o in found)]
-        return number_names(outermost), back
+        named = number_names(outermost)
+        if self.choices.steps is None:
+            return named, back
+        taken = [step for step in named if self.choices.takes(step, self.operations[step.addition])]
+        known = {step.addition for step in taken}
+        others = [step for step in every if step.addition not in known]
+        taken += [step for step in others if any(is_at(self.operations[step.addition], w) and ":" in w for w in self.choices.steps)]
+        return number_names(sorted(taken, key=lambda step: step.addition)), []
 
     def reaches_back(self, step: Step, found: list[Step], region: set[int]) -> bool:
         """Does it add a projection of an old state to what other steps made of it since, which go on beside this sum?
@@ -123,8 +132,14 @@ class Graph(Sums):
                     found.append(operation.module)
         return found
 
-    def find_unexplained(self, steps: list[Step]) -> list[str]:
-        """The modules that add two things computed from one state, on the way from state to state, without a step.
+    def products_of(self, step: Step, why: str = "") -> list[int]:
+        """The products of two live things on the way from the leaves of a step to its sum, or those judged so."""
+        places = {one.place.operation for one in (*step.branches, *step.factors) if one.place is not None}
+        found = places | {self.resolve(self.source(branch.place), layouts=True) for branch in step.branches}
+        return [i for i in sorted(found) if i > 0 and self.why(i) and (not why or self.why(i) == why)]
+
+    def find_unexplained(self, steps: list[Step]) -> list[int]:
+        """The sums of two things computed from one state, on the way from state to state, that are no step.
 
         steps   the steps that were found; what lies in their branches is no matter
         """
@@ -138,8 +153,8 @@ class Graph(Sums):
             if len(merged) > 1 and math.prod(self.operations[i].shape) in sizes:
                 within = self.between(self.common_dominator(*merged[:2]), i)
                 if within.isdisjoint(step.addition for step in steps):
-                    found.append(self.operations[i].module)
-        return list(dict.fromkeys(found))
+                    found.append(i)
+        return found
 
     def parts_added(self, i: int) -> list[int]:
         """The things, as large as the result, that operation i adds or picks from: of a stack, what was stacked."""

@@ -70,7 +70,10 @@ class Judging(Algebra):
 
     def judge(self, product: int, sides: tuple[int, int]) -> tuple[list[Atom], str]:
         over = self.operations[product].name in ("div", "addcdiv")
-        atoms = [atom for side in sides for atom in self.atoms(product, side, over and side == sides[1])]
+        by_side = [self.atoms(product, side, over and side == sides[1]) for side in sides]
+        if (wanted := self.choices.verdict(self.operations[product])) is not None:
+            return {"slope": [], "left": by_side[0], "right": by_side[1]}[wanted], "chosen"
+        atoms = [*by_side[0], *by_side[1]]
         size, floor, why = math.prod(self.operations[product].shape), self.dominator[product], ""
         numbers = [atom for atom in atoms if set(self.expanded_value(("result", self.same[atom.operation]))) <= {()}]
         groups: list[list[Atom]] = []
@@ -95,8 +98,9 @@ class Judging(Algebra):
     def why(self, i: int) -> str:
         """What a product is: "normalisation", "activation", "undecided", ... , or "" for no product of live things."""
         operation = self.operations[i]
-        alive = [k for k in (0, 1) if self.is_live(operation.operand(k))]
-        return self.coefficients(i)[1] if operation.name in ("mul", "div") and len(alive) > 1 else ""
+        sides = (0, 1) if operation.name in ("mul", "div") else (1, 2) if operation.name.startswith("addc") else ()
+        alive = [k for k in sides if self.is_live(operation.operand(k))]
+        return self.coefficients(i, sides)[1] if len(alive) > 1 else ""
 
     def atoms(self, of: int, side: int, inverse: bool) -> list[Atom]:
         """The live factors of an argument of an operation that are no products themselves."""
@@ -113,7 +117,8 @@ class Judging(Algebra):
         """Why two factors are one thing: "normalisation", "activation", or "" where they are not."""
         pair = [self.behind(atom.operation, floor) for atom in (one, other)]
         common = pair[0] & pair[1]
-        for origin in sorted(i for i in common if not common & {self.same[j] for j in self.users[i]}):
+        last = (i for i in common if not common & {self.same[j] for j in self.users[i]})
+        for origin in sorted(i for i in last if not self.operations[i].several):
             degrees = [self.degree(self.same[atom.operation], origin, floor) for atom in (one, other)]
             if None not in degrees:
                 signed = [-d if atom.inverse else d for d, atom in zip(degrees, (one, other), strict=True)]
@@ -152,7 +157,9 @@ class Judging(Algebra):
         found = [0] * len(self.operations)
         for i, operation in enumerate(self.operations):
             if self.live[i]:
-                sources = {self.same[j] for j in self.sources(i)}
+                sources = self.sources(i)
+                if not any(self.operations[j].several for j in sources):
+                    sources = list({self.same[j] for j in sources})
                 seen_through = operation.name in SPREADING
                 if operation.name in RESIZING and len(sources) == 1:
                     seen_through = math.prod(self.operations[min(sources)].shape[2:]) == 1

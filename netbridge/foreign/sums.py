@@ -215,6 +215,10 @@ class Sums(Judging):
             factors += tuple(factor._replace(layouts=layouts) for factor in inner.factors)
             own = tuple(factor._replace(layouts=layouts) for factor in inner.own)
             i, place, crossed = inner.leaf, inner.place, layouts
+        for product, *outside in trail if i not in ends else ():
+            if self.choices.verdict(self.operations[product]) == "slope":
+                place, crossed, factors = outside
+                return [Term(product, place, crossed, factors, (), term.around, crossed)]
         if i not in ends and not own:
             found = self.terms_of_sum(i, Term(i, place, crossed, factors, (), term.around, layouts), ends, deep)
             if found:

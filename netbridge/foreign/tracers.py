@@ -39,26 +39,34 @@ class StepTracer:
     sees = (SLOPE, INCREMENT)
 
     def __init__(self, net: nn.Module, call, first: Pass, named):
-        self.net, self.call, self.named = net, call, named
+        self.net, self.call, self.named, self.choices = net, call, named, first.choices
+        self.notes: list[str] = []
         self.operations: list[Any] = []
         self.steps: list[Any] = []
         self.hidden: list[Any] = []
         self.read(first)
-        every = first.graph().steps()
+        every = self.graph.steps()
         stage, opens = stages(every)
         chosen, _ = choose(every, named)
         self.places = Places([every[i].name for i in chosen], [stage[i] for i in chosen], [opens[i] for i in chosen])
         if named is not None:
             self.rename()
+        if self.choices is not None and chosen:
+            self.choices.check(first.operations, self.graph.candidates())
+            places = self.places
+            places.stage, places.first = self.choices.arrange(places.names, places.stage, places.first)
 
     def read(self, seen: Pass):
         """Finds the steps of this pass; the passes that follow are expected to take the same ones."""
-        steps = seen.graph().steps()
+        self.graph = seen.graph()
+        steps = self.graph.steps()
         chosen, self.hidden = choose(steps, self.named)
         steps = [steps[i] for i in chosen]
         if self.steps and [(s.name, s.identity) for s in steps] != [(s.name, s.identity) for s in self.steps]:
             ours, theirs = ([step.name for step in some] for some in (self.steps, steps))
             raise ValueError(OTHER_WAY.format(f"the residual steps were {ours} and are {theirs}"))
+        for k, known in enumerate(self.steps):  # in the first pass no other axis was as long as that of the samples
+            steps[k] = steps[k]._replace(axis=known.axis, end_axis=known.end_axis)
         self.operations, self.steps = seen.operations, steps
 
     def __call__(self, batch, recorder: Recorder):
@@ -78,7 +86,7 @@ class StepTracer:
             if watching.is_complete():
                 return output
             outputs = [n for t in tensors(output) if isinstance(n := watching.number(t), int)]
-            self.read(Pass(watching.operations, outputs, {}))
+            self.read(Pass(watching.operations, outputs, {}, self.choices))
         raise ValueError(OTHER_WAY.format(f"{ATTEMPTS} passes of one batch went different ways"))
 
     def rename(self):
@@ -93,6 +101,7 @@ class BlockTracer:
     """Observes named blocks at their ends only: what goes in and what comes out."""
 
     sees = (INCREMENT,)
+    notes: tuple[str, ...] = ()
 
     def __init__(self, net: nn.Module, call, blocks: dict[str, nn.Module]):
         self.net, self.call, self.blocks = net, call, blocks

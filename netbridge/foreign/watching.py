@@ -25,17 +25,18 @@ class Pass:
     operations  in the order they ran
     outputs     the numbers of those that made what the network returned
     ends        the shapes of a sample before and after each module that ran
+    choices     what the caller decides
     """
 
-    def __init__(self, operations: list[Operation], outputs: list[int], ends: dict[str, tuple]):
-        self.operations, self.outputs, self.ends = operations, outputs, ends
+    def __init__(self, operations: list[Operation], outputs: list[int], ends: dict[str, tuple], choices=None):
+        self.operations, self.outputs, self.ends, self.choices = operations, outputs, ends, choices
 
     def graph(self) -> Graph:
         return self.analysed
 
     @functools.cached_property
     def analysed(self) -> Graph:
-        return Graph(self.operations, self.outputs)
+        return Graph(self.operations, self.outputs, self.choices)
 
 
 def signature_of(operation: Operation) -> tuple:
@@ -150,7 +151,7 @@ class Watching(TorchFunctionMode):
             constants = tuple(map(self.constant, (*arguments, *kwargs.values())))
             operation = Operation(
                 name, inputs, operands, tuple(made.shape), module, in_place, numbers, is_whole(made), details, constants,
-                line_of_user(),
+                len(tensors(result_of)) > 1, line_of_user(),
             )  # fmt: skip
         self.operations.append(operation)
         for tensor in tensors(result_of):
@@ -217,14 +218,14 @@ def sample_shape(value) -> tuple[int, ...] | None:
     return None if tensor is None else tuple(tensor.shape[1:])
 
 
-def watch_pass(net: nn.Module, call, batch) -> Pass:
+def watch_pass(net: nn.Module, call, batch, choices=None) -> Pass:
     """One pass of `batch`, written down."""
     path: list[str] = []
     ends: dict[str, tuple] = {}
     with track_modules(net, path, ends), Watching(tensors(batch), path) as watching:
         result = call(net, batch)
         outputs = [n for t in tensors(result) if isinstance(n := watching.number(t), int)]
-    return Pass(watching.operations, outputs, ends)
+    return Pass(watching.operations, outputs, ends, choices)
 
 
 def memory_of(tensor: torch.Tensor) -> int | None:

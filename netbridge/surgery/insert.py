@@ -196,7 +196,7 @@ def first_pass(net: nn.Module, images, call):
     """What the network does with a few images."""
     if images is not None:
         images = torch.from_numpy(images) if isinstance(images, np.ndarray) else images
-        return watch_sample(net, call, to_network(net, images))
+        return watch_sample(net, call, to_network(net, images))[0]
     first: Any = next((part for part in net.modules() if isinstance(part, nn.Conv2d)), None)
     for size in SIZES if first is not None else ():
         like = first.weight
