@@ -6,10 +6,11 @@ add up to one, and 0 * y + 0.1 is known to be a number.
 
 from netbridge.foreign.flow import Flow
 from netbridge.foreign.operations import Factor, Place
+from netbridge.foreign.vocabulary import LAYOUTS
 
 Polynomial = dict[tuple, float]
 ONE: Polynomial = {(): 1.0}
-DEEPEST = 8  # operations
+DEEPEST = 12  # sums and products within each other
 
 
 class Algebra(Flow):
@@ -51,8 +52,7 @@ class Algebra(Flow):
         if factor.how == "rest":
             return add(ONE, {key: -number for key, number in inside.items()})
         if factor.how == "over":
-            number = inside.get(())
-            return {(): 1 / number} if set(inside) == {()} and number else {((("over", *value), 1),): 1.0}
+            return inverse(inside)
         return inside
 
     def expanded_value(self, value, depth: int = 0) -> Polynomial:
@@ -66,13 +66,19 @@ class Algebra(Flow):
         name, inputs = operation.name, operation.inputs
         if name in ("ones_like", "ones", "new_ones"):
             return ONE
-        if (self.is_transparent(i) or self.is_layout(i) or name in ("expand", "expand_as")) and len(inputs) == 1:
-            return self.expanded_value(("result", self.same[inputs[0]]), depth + 1)
+        if name in ("full", "full_like", "new_full"):
+            known = [number for number in operation.numbers if number is not None]
+            return {(): known[-1]} if known else alone
+        if self.is_transparent(i) or name in LAYOUTS or name in ("expand", "expand_as"):
+            source = self.argument(Place(i, (0,)))
+            return self.expanded_value(source, depth) if isinstance(source, tuple) else alone
         pair = [self.argument(Place(i, (k,))) for k in range(min(2, len(operation.operands)))]
         parts = [
             {(): one} if isinstance(one, float) else self.expanded_value(one, depth + 1) if one[0] != "place" else None
             for one in pair
         ]
+        if name == "reciprocal" and parts and parts[0]:
+            return inverse(parts[0])
         if name == "neg":
             return multiply({(): -1.0}, parts[0]) if parts[0] is not None else alone
         if name == "sigmoid" and parts and parts[0] is not None and self.is_negative(inputs[0]):
@@ -88,8 +94,8 @@ class Algebra(Flow):
             return add(parts[0], multiply({(): -1.0}, parts[1]))
         if name == "mul":
             return multiply(*parts)
-        if name == "div" and isinstance(pair[1], float) and pair[1]:
-            return multiply({(): 1 / pair[1]}, parts[0])
+        if name == "div" and parts[1]:
+            return multiply(parts[0], inverse(parts[1]))
         return alone
 
     def is_negative(self, i: int) -> bool:
@@ -112,6 +118,20 @@ def multiply(one: Polynomial, other: Polynomial) -> Polynomial:
             key = tuple(sorted(((what, power) for what, power in powers.items() if power), key=repr))
             total = add(total, {key: number * value})
     return total
+
+
+def ratio(one: Polynomial, other: Polynomial) -> float | None:
+    """1 or -1 where two polynomials are equal but for the sign, else None."""
+    found = (sign for sign in (1.0, -1.0) if not add(one, {key: -sign * number for key, number in other.items()}))
+    return next(found, None)
+
+
+def inverse(polynomial: Polynomial) -> Polynomial:
+    """One over it; a sum of several is a thing of its own."""
+    if len(polynomial) != 1:
+        return {((("sum", tuple(sorted(polynomial.items(), key=repr))), -1),): 1.0}
+    ((key, number),) = polynomial.items()
+    return {tuple((what, -power) for what, power in key): 1 / number}
 
 
 def is_one(polynomial: Polynomial) -> bool:

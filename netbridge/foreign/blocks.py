@@ -30,7 +30,7 @@ def foreign_tracer_of(net: nn.Module, call, batch, kinds: tuple[str, ...] | None
     if named is not None:
         out_of_sight = [module for module in out_of_sight if any(is_within(module, name) for name in named)]
     if tracer.steps and not tracer.hidden and not out_of_sight:
-        warned = notes_on_unseen(net, first, tracer.steps) if named is None else []
+        warned = notes_on_unseen(net, first, tracer.steps) if named is None and not (choices and choices.steps) else []
         if mixed := find_mixed(net, call, sample, first, tracer.steps):
             if choices is None or choices.batch_axis is None:
                 look_for_axis(net, call, batch, choices, mixed)

@@ -30,8 +30,11 @@ class Choices(NamedTuple):
 
     def verdict(self, operation: Operation) -> str | None:
         """What the caller wants of a product."""
-        fitting = [what for where, what in self.factors.items() if is_at(operation, where)]
-        return fitting[-1] if fitting else None
+        fitting = [(where, what) for where, what in self.factors.items() if is_at(operation, where)]
+        for where, what in fitting:
+            if what not in VERDICTS:
+                raise ValueError(f"`factors` must say one of {VERDICTS} of {where!r}, got {what!r}.")
+        return fitting[-1][1] if fitting else None
 
     def takes(self, step: Step, addition: Operation) -> bool:
         """Does the caller want this step?"""
@@ -39,9 +42,6 @@ class Choices(NamedTuple):
 
     def check(self, operations: list[Operation], steps: list[Step]) -> None:
         """Raises ValueError where a place is none of this network's."""
-        for where, what in self.factors.items():
-            if what not in VERDICTS:
-                raise ValueError(f"`factors` must say one of {VERDICTS} of {where!r}, got {what!r}.")
         products = [one for one in operations if one.name in ("mul", "div", "addcmul", "addcdiv")]
         sums = [operations[step.addition] for step in steps]
         for argument, places, known in (("factors", self.factors, products), ("steps", self.steps or (), sums)):

@@ -89,7 +89,9 @@ class Graph(Sums):
             return after
         fitting = [tail for tail in tails if names[: len(tail)] == tail]
         activated = not tails and bool(names) and names[0] in ACTIVATIONS
-        length = max(map(len, fitting)) if fitting else int(activated)
+        if not fitting and not activated:
+            return self.scaling_behind(addition)[1]
+        length = max(map(len, fitting)) if fitting else 1
         for _ in range(length):
             addition = self.users[addition][0]
         return addition
@@ -136,7 +138,7 @@ class Graph(Sums):
         """The products of two live things on the way from the leaves of a step to its sum, or those judged so."""
         places = {one.place.operation for one in (*step.branches, *step.factors) if one.place is not None}
         found = places | {self.resolve(self.source(branch.place), layouts=True) for branch in step.branches}
-        return [i for i in sorted(found) if i > 0 and self.why(i) and (not why or self.why(i) == why)]
+        return [i for i in sorted(found) if i > 0 and self.verdict(i)[1] and (not why or self.verdict(i)[1] == why)]
 
     def find_unexplained(self, steps: list[Step]) -> list[int]:
         """The sums of two things computed from one state, on the way from state to state, that are no step.

@@ -95,12 +95,12 @@ class Judging(Algebra):
                 why = "bounded"
         return chosen, why
 
-    def why(self, i: int) -> str:
-        """What a product is: "normalisation", "activation", "undecided", ... , or "" for no product of live things."""
+    def verdict(self, i: int) -> tuple[list[Atom], str]:
+        """The coefficient of a product of live things, and what is said of the product; "" for no such product."""
         operation = self.operations[i]
         sides = (0, 1) if operation.name in ("mul", "div") else (1, 2) if operation.name.startswith("addc") else ()
         alive = [k for k in sides if self.is_live(operation.operand(k))]
-        return self.coefficients(i, sides)[1] if len(alive) > 1 else ""
+        return self.coefficients(i, sides) if len(alive) > 1 else ([], "")
 
     def atoms(self, of: int, side: int, inverse: bool) -> list[Atom]:
         """The live factors of an argument of an operation that are no products themselves."""

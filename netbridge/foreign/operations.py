@@ -22,6 +22,7 @@ class Operation(NamedTuple):
     details: str = ""  # what else tells it from another one: dimensions, modes, the name of a layer
     constants: tuple[Any, ...] | None = None  # the tensors that come from no operation, by `id`; None: not known
     several: bool = False  # it returns several tensors, which have one number
+    again: Any = None  # of a change of layout: repeats it on another tensor of this shape
     line: str = ""  # the file and line of the user's code
 
     def operand(self, place: int) -> Any:

@@ -10,9 +10,12 @@ tableau     several f_i are evaluations of one function, with constant q_i: h = 
 otherwise   what all q_i have in common is h p, and S = sum q_i f_i / (h p)
 """
 
+import math
 from typing import Any, NamedTuple
 
-from netbridge.foreign.algebra import add, is_one, multiply
+import torch
+
+from netbridge.foreign.algebra import add, is_one, multiply, ratio
 from netbridge.foreign.judging import Atom, Judging
 from netbridge.foreign.operations import Branch, Factor, Place, Product, Step, Summand, is_within
 
@@ -57,6 +60,10 @@ class Reading(NamedTuple):
 class Sums(Judging):
     """Finds every sum of a shortcut and a branch, also those inside the branch of another."""
 
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.orders: dict[tuple[int, ...], tuple] = {}
+
     def candidates(self) -> list[Step]:
         """Every sum of a shortcut and a branch, also inside the branch of another and around a whole network."""
         needed = set().union(*(self.between(0, output) for output in self.outputs)) if self.outputs else set()
@@ -71,7 +78,7 @@ class Sums(Judging):
             return None
         source = self.dominator[summands[0].branch.place.operation]  # of a stack, not of its sum
         state, identity = self.resolve(source), True
-        reading = self.read(summands, {source, state}, self.scaling_behind(i))
+        reading = self.read(summands, {source, state}, self.scaling_behind(i)[0])
         if reading is None and (context := self.find_conditional(summands)) is not None:
             state, reading = context, self.read(summands, {context}, 1.0)
         if reading is None:
@@ -266,7 +273,7 @@ class Sums(Judging):
         module = operation.module
         if operation.name not in ("mul", "div") or len(self.sources(i)) < 1 or self.operations[product].module != module:
             return False
-        if is_within(outside, module) or self.why(i) not in ("normalisation", "activation"):
+        if is_within(outside, module) or self.verdict(i)[1] not in ("normalisation", "activation"):
             return False
         inside = [self.operations[j] for j in self.behind(i, self.dominator[i]) if j > self.dominator[i]]
         return not any(one.name in WEIGHTED for one in inside if is_within(one.module, module))
@@ -284,9 +291,9 @@ class Sums(Judging):
         fixed = [term for term in at_state if term.is_constant]
         if not others and all(term.is_constant for term in at_state):
             return None
-        sizes, leaves = self.common(others)
+        sizes, leaves = self.equal_coefficients(others) or self.shared_factors(others) if others else (None, others)
         total = self.polynomial(term.factors for term in at_state)
-        if set(total) <= {()} and all(self.polynomial([term.factors]).get((), 1.0) <= 0 for term in at_state):
+        if set(total) <= {()} and all(outer * self.polynomial([t.factors]).get((), outer) <= 0 for t in at_state):
             return None  # 2 f - x leads on from f, as in a leapfrog
         if sizes is not None and not is_one(multiply({(): outer}, total)):
             if is_one(multiply({(): outer}, add(total, self.polynomial(sizes or ((),))))):
@@ -296,7 +303,7 @@ class Sums(Judging):
         if not fixed:
             return None
         scale = self.polynomial(term.factors for term in fixed)
-        if set(scale) <= {()} and scale.get((), 0.0) <= 0:
+        if set(scale) <= {()} and outer * scale.get((), 0.0) <= 0:
             return None
         scaled = () if is_one(scale) else tuple(term.factors for term in fixed)
         moving = [term for term in at_state if not term.is_constant]
@@ -309,18 +316,43 @@ class Sums(Judging):
     def is_rolled(self, term: Term) -> bool:
         return any(self.operations[i].name == "roll" for i in term.moved)
 
-    def key_of(self, term: Term):
+    def key_of(self, term: Term) -> tuple:
         """What must be equal for two terms to be multiples of one thing."""
-        moved = tuple((one.name, one.shape, one.numbers) for one in map(self.operations.__getitem__, term.moved))
-        return self.same[term.leaf], moved, tuple(map(self.factor_key, term.own))
+        return self.same[term.leaf], self.order_of(term.moved), tuple(map(self.factor_key, term.own))
 
-    def common(self, terms: list[Term]) -> tuple[tuple[Product, ...] | None, list[Term]]:
-        """The coefficient that is common to all terms as a sum of products, and the terms without it."""
-        if not terms:
-            return None, terms
-        if len({self.key_of(term) for term in terms}) == 1:
-            products = tuple(term.factors for term in terms)
-            return (() if is_one(self.polynomial(products)) else products), [terms[0]._replace(factors=())]
+    def order_of(self, layouts: tuple[int, ...]):
+        """In which order changes of layout leave the numbers; () for the one in which they were."""
+        if not layouts:
+            return ()
+        if layouts not in self.orders:
+            operations = [self.operations[i] for i in layouts]
+            shape = self.operations[self.sources(layouts[0])[0]].shape
+            if any(one.again is None for one in operations):
+                return tuple((one.name, one.shape, one.numbers) for one in operations)
+            before = after = torch.arange(math.prod(shape)).reshape(shape)
+            for one in operations:
+                after = one.again(after.clone() if one.in_place else after)
+            same = before.shape == after.shape and torch.equal(before, after)
+            self.orders[layouts] = () if same else (tuple(after.shape), hash(after.contiguous().numpy().tobytes()))
+        return self.orders[layouts]
+
+    def equal_coefficients(self, terms: list[Term]) -> tuple[tuple[Product, ...], list[Term]] | None:
+        """The coefficient that all leaves have but for its sign, and one term for each leaf; None where they differ."""
+        leaves: dict[tuple, list[Term]] = {}
+        for term in terms:
+            leaves.setdefault(self.key_of(term), []).append(term)
+        parts = [self.polynomial(term.factors for term in some) for some in leaves.values()]
+        base = next((k for k, part in enumerate(parts) if all(number > 0 for number in part.values())), 0)
+        signs = [0.0 if (sign := ratio(part, parts[base])) is None else sign for part in parts]
+        if not all(signs):
+            return None
+        minus = (Factor(None, number=-1.0),)
+        ones = [some[0]._replace(factors=minus if s < 0 else ()) for some, s in zip(leaves.values(), signs, strict=True)]
+        products = tuple(term.factors for term in list(leaves.values())[base])
+        return (() if is_one(parts[base]) else products), ones
+
+    def shared_factors(self, terms: list[Term]) -> tuple[tuple[Product, ...], list[Term]]:
+        """The factors that are written once for all terms, and the terms without them."""
         keys = [[self.factor_key(factor) for factor in term.factors] for term in terms]
         shared: list[Factor] = []
         for factor in terms[0].factors:
@@ -344,17 +376,14 @@ class Sums(Judging):
 
     def split_coefficients(self, terms: list[Term], ends: set[int]) -> tuple[tuple[int, ...], tuple[Product, ...], list[Term]]:
         """The branches of a tableau, the step size, and the terms with what is left of their coefficients."""
-        sizes, rest = self.common(terms)
-        sizes = sizes or ()
-        if len(rest) == 1:
-            return (), sizes, rest
+        equal = self.equal_coefficients(terms)
+        if equal is not None and len(equal[1]) == 1:
+            return (), *equal
+        sizes, rest = self.shared_factors(terms)
         rest = [term if term.is_constant else into_leaf(term) for term in rest]
         if tableau := self.find_tableau(rest, ends):
             return tableau, sizes, rest
-        values = {tuple(self.polynomial([term.factors]).items()) for term in rest}
-        if len(values) == 1 and set(dict(*values)) <= {()} and not is_one(dict(*values)):
-            number = Factor(None, number=dict(*values)[()])
-            return (), tuple((*product, number) for product in sizes or ((),)), [t._replace(factors=()) for t in rest]
+        sizes, rest = equal or (sizes, rest)
         return (), sizes, self.at_sum(terms, rest, sizes)
 
     def at_sum(self, terms: list[Term], rest: list[Term], sizes: tuple[Product, ...]) -> list[Term]:
@@ -382,7 +411,7 @@ class Sums(Judging):
         groups: dict[tuple, list[int]] = {}
         for k, term in enumerate(terms):
             groups.setdefault(self.function_of(term, leaves, ends), []).append(k)
-        if max(map(len, groups.values())) == 1:
+        if all(len({self.same[terms[k].leaf] for k in group}) == 1 for group in groups.values()):
             return ()
         sums = [self.polynomial(terms[k].factors for k in group) for group in groups.values()]
         if any(add(one, {key: -value for key, value in sums[0].items()}) for one in sums[1:]):
@@ -412,22 +441,29 @@ class Sums(Judging):
         summands = self.summands(i)
         return any(self.same[t.leaf] in leaves for s in summands for t in self.terms(term_of(s), set()))
 
-    def scaling_behind(self, i: int) -> float:
-        """The number by which all of a sum is multiplied afterwards."""
-        number = 1.0
+    def scaling_behind(self, i: int) -> tuple[float, int]:
+        """The number by which all of a sum is multiplied afterwards, and the last operation that does so."""
+        number, end = 1.0, i
         while len(self.users[i]) == 1:
             (i,) = self.users[i]
-            operation = self.operations[i]
-            if operation.name == "mul" and len(operation.inputs) == 1:
-                known = [value for value in operation.numbers if value is not None]
-                if not known:
-                    break
-                number *= known[0]
-            elif operation.name == "div" and operation.number(1):
-                number /= operation.number(1) or 1.0
-            elif not self.is_transparent(i) and not self.is_layout(i):
+            factor = self.polynomial([self.split_number(i)]).get(()) if not self.is_layout(i) else 1.0
+            if not factor:
                 break
-        return number
+            number *= factor
+            end = i if factor != 1.0 else end
+        return number, end
+
+    def split_number(self, i: int) -> Product:
+        """The number by which an operation multiplies what it is given; 0 where it does something else."""
+        operation = self.operations[i]
+        if self.is_transparent(i):
+            return ()
+        if operation.name == "neg":
+            return (Factor(None, number=-1.0),)
+        place = next((k for k in (0, 1) if operation.number(k) is not None), None)
+        if operation.name not in ("mul", "div") or place is None or (operation.name == "div" and place == 0):
+            return (Factor(None, number=0.0),)
+        return (Factor(Place(i, (place,)), "over" if operation.name == "div" else "times"),)
 
     # states that are no summand as they are
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from netbridge.foreign.graph import stages
+from netbridge.foreign.graph import number_names, stages
 from netbridge.foreign.operations import is_within
 from netbridge.foreign.probes import Probe
 from netbridge.foreign.watching import Pass, Watching, track_modules
@@ -51,8 +51,8 @@ class StepTracer:
         self.places = Places([every[i].name for i in chosen], [stage[i] for i in chosen], [opens[i] for i in chosen])
         if named is not None:
             self.rename()
-        if self.choices is not None and chosen:
-            self.choices.check(first.operations, self.graph.candidates())
+        if self.choices is not None and self.graph.candidates():
+            self.choices.check(first.operations, number_names(self.graph.candidates()))
             places = self.places
             places.stage, places.first = self.choices.arrange(places.names, places.stage, places.first)
 

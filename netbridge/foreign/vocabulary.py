@@ -42,7 +42,7 @@ SPELLINGS = {
     "add": "iadd radd",
     "sub": "isub rsub subtract",
     "mul": "imul rmul multiply",
-    "div": "truediv itruediv true_divide divide",
+    "div": "truediv itruediv rtruediv rdiv true_divide divide",
     "neg": "negative",
 }
 CANONICAL = {spelling: name for name, spellings in SPELLINGS.items() for spelling in spellings.split()}
@@ -72,7 +72,7 @@ def describe(name: str, args, kwargs) -> tuple[str, list]:
     name = CANONICAL.get(plain, plain)
     signature = SIGNATURES.get(name, ())
     args += [kwargs.get(key) for key in signature[len(args) :]]
-    if plain == "rsub":
+    if plain in ("rsub", "rtruediv", "rdiv"):
         args[:2] = args[1::-1]
     if name == "getitem" and not is_plain_index(args[1]):
         return "index", args

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import UNSEEN, Operation
-from netbridge.foreign.vocabulary import LIKE, describe, is_number
+from netbridge.foreign.vocabulary import LAYOUTS, LIKE, describe, is_number
 from netbridge.nested_tensors import first_tensor, tensors
 
 
@@ -121,6 +121,8 @@ class Watching(TorchFunctionMode):
         raw = getattr(func, "__name__", "")
         if raw == "__get__":  # a property, such as x.mT
             raw = getattr(getattr(func, "__self__", None), "__name__", raw)
+        if raw == "glu":
+            return self.take_apart(func, types, args, kwargs)
         name, arguments = describe(raw, args, kwargs)
         taken = args[:1] if name in LIKE else args[1:] if name == "copy" else args
         given = tensors(taken if name in LIKE else (taken, kwargs))
@@ -128,10 +130,12 @@ class Watching(TorchFunctionMode):
             self.number_unseen(tensor)
         inputs: Any = tuple(n for t in given if (n := self.number(t)) is not None)
         count, module = len(self.operations), self.module()
+
+        repeat = repeating(func, args[1:], kwargs)
         ahead = self.expected[count] if self.same_way and count < len(self.expected) else None
         if ahead is not None and signature_of(ahead) == (name, inputs, module):
             for probe in self.before.get(count, ()):
-                probe(arguments, lambda tensor: func(tensor, *args[1:], **kwargs))
+                probe(arguments, repeat)
         operands = tuple(map(self.number, arguments))
         result = func(*args, **kwargs)
         made = first_tensor(result)
@@ -141,8 +145,11 @@ class Watching(TorchFunctionMode):
             result_of = result
         if made is None:
             return result
+        if name in ("view_as", "reshape_as"):
+            repeat = repeating(torch.Tensor.reshape, (made.shape,), {})
         if ahead is not None and signature_of(ahead) == (name, inputs, module):
-            operation = ahead if ahead.shape == made.shape else ahead._replace(shape=tuple(made.shape))
+            again = ahead.again and repeat
+            operation = ahead if ahead.shape == made.shape else ahead._replace(shape=tuple(made.shape), again=again)
         else:
             self.same_way = False
             in_place = raw.startswith("__i") or (raw.endswith("_") and not raw.endswith("__"))
@@ -151,7 +158,7 @@ class Watching(TorchFunctionMode):
             constants = tuple(map(self.constant, (*arguments, *kwargs.values())))
             operation = Operation(
                 name, inputs, operands, tuple(made.shape), module, in_place, numbers, is_whole(made), details, constants,
-                len(tensors(result_of)) > 1, line_of_user(),
+                len(tensors(result_of)) > 1, repeat if name in LAYOUTS else None, line_of_user(),
             )  # fmt: skip
         self.operations.append(operation)
         for tensor in tensors(result_of):
@@ -163,9 +170,25 @@ class Watching(TorchFunctionMode):
                 probe(result_of)
         return result
 
+    def take_apart(self, glu, types, args, kwargs):
+        """Writes a gated linear unit down as the product of its one half with the sigmoid of the other, which it is."""
+        whole, dim = kwargs.get("input", args[:1]), kwargs.get("dim", (*args, -1, -1)[1])
+        whole = whole[0] if isinstance(whole, tuple) else whole
+        left, right = self.__torch_function__(torch.chunk, types, (whole, 2, dim))
+
+        def mul(left, gate):
+            return glu(whole, dim)
+
+        return self.__torch_function__(mul, types, (left, self.__torch_function__(torch.sigmoid, types, (right,))))
+
     def is_complete(self) -> bool:
         """Did the whole pass go the expected way?"""
         return self.same_way and len(self.operations) == len(self.expected)
+
+
+def repeating(func, rest, kwargs):
+    """An operation on another first tensor; it keeps no hold of the one that it ran on."""
+    return lambda tensor: func(tensor, *rest, **kwargs)
 
 
 def shown(value) -> Any:

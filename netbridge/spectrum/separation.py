@@ -39,6 +39,8 @@ class Separation:
         places = [factor.place for factor in step.factors if factor.place is not None]
         self.gates = {place.operation: place.path[0] for place in places if place.operation != step.addition}
         self.slope = graph.source(branch.place)
+        if graph.operations[self.slope].name == "glu":
+            raise NotSeparable("its step size is a part of a gated linear unit")
         self.added = graph.source(Place(step.addition, (1 - step.shortcut.path[0],)))
         self.way = self.find_way()
         self.before = {nodes[i]: nodes[j] for i, j in zip(self.way, [self.slope, *self.way], strict=False)}

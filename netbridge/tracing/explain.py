@@ -152,7 +152,7 @@ class Reader:
         line = graph.operations[step.addition].line
         path, _, row = line.rpartition(":")
         code = linecache.getline(path, int(row)).strip() if path else ""
-        left = [self.product(i) for i in graph.products_of(step) if graph.why(i) in ("normalisation", "activation", "undecided")]
+        left = [self.product(i) for i in graph.products_of(step) if not graph.verdict(i)[0]]
         weights = [factor for branch in step.branches for factor in branch.factors]
         counted = [self.factor(one) for one in (*step.size, *step.scale) for one in one]
         counted += [self.factor(one)._replace(reason="weight of a tableau") for one in weights if step.tableau]
@@ -194,7 +194,7 @@ class Reader:
         source = self.graph.source(factor.place)
         if source >= 0:
             made = self.graph.operations[self.graph.resolve(source, layouts=True)]
-            why = self.graph.why(factor.place.operation)
+            why = self.graph.verdict(factor.place.operation)[1]
             reason = WHY["coarse" if why in ("normalisation", "activation") else why] if factor.live else "not computed from the images"
             what = f"{made.name} in {made.module}" if made.module else made.name
             return FactorNote(f"{sign}{what}", self.shape(source), line, reason)
@@ -206,4 +206,4 @@ class Reader:
 
     def product(self, i: int) -> FactorNote:
         operation = self.graph.operations[i]
-        return FactorNote(f"{operation.name} of two", self.shape(i), short(operation.line), WHY[self.graph.why(i)])
+        return FactorNote(f"{operation.name} of two", self.shape(i), short(operation.line), WHY[self.graph.verdict(i)[1]])
