@@ -11,10 +11,10 @@ attention map, is the step size h.
                  insert: step sizes for networks of other people; add_noise, NoisyNorm; altered: a step for a while
                  without some of its slope
     gates        gates (Gates): the step sizes of every block for every image, and what lives in their heads
-    stiffness    trace (Record, Records, Trajectories), explain (Explanation), block_states; nsi_with_gradients and stiffness_term: TNS in a
-                 loss; block_spectrum, block_operator, slice_spectrum, block_survey, step_error, exact_flow,
-                 perturbation_bound; block_time_scales, implicit_flow, steps_at_equal_error: is a block stiff?
-                 stiff_channels: and which of its channels are?
+    stiffness    trace (Record, Records, Trajectories); explain (Explanation): what it takes for a step; block_states;
+                 nsi_with_gradients and stiffness_term: TNS in a loss; block_spectrum, block_operator, slice_spectrum,
+                 block_survey, step_error, exact_flow, perturbation_bound; block_time_scales, implicit_flow,
+                 steps_at_equal_error: is a block stiff? stiff_channels: and which of its channels are?
     trajectories state_grams, cka: how alike those of two networks are; attention_values (AttentionValues): a
                  transformer's attention as a step size
     learned      LearnedController, learn_controller, compare_at_equal_error: step sizes learnt for ODEs

@@ -4,6 +4,8 @@ A polynomial is a dictionary: the coefficient of every product of things that ar
 add up to one, and 0 * y + 0.1 is known to be a number.
 """
 
+from typing import Any
+
 from netbridge.foreign.flow import Flow
 from netbridge.foreign.operations import Factor, Place
 from netbridge.foreign.vocabulary import LAYOUTS
@@ -73,7 +75,7 @@ class Algebra(Flow):
             source = self.argument(Place(i, (0,)))
             return self.expanded_value(source, depth) if isinstance(source, tuple) else alone
         pair = [self.argument(Place(i, (k,))) for k in range(min(2, len(operation.operands)))]
-        parts = [
+        parts: list[Any] = [
             {(): one} if isinstance(one, float) else self.expanded_value(one, depth + 1) if one[0] != "place" else None
             for one in pair
         ]

@@ -34,7 +34,9 @@ def foreign_tracer_of(net: nn.Module, call, batch, kinds: tuple[str, ...] | None
         if mixed := find_mixed(net, call, sample, first, tracer.steps):
             if choices is None or choices.batch_axis is None:
                 look_for_axis(net, call, batch, choices, mixed)
-            words = f"the states of {mixed} of one row depend on other rows, so that the rows are no samples of their own"
+            words = (
+                f"the states of {mixed} of one row depend on other rows, so that the rows are no samples of their own"
+            )
             if any(module.training for module in net.modules()) or (choices and choices.batch_axis is not None):
                 tracer.notes.append(f"{words} (a statistic of the batch?).")
             else:
@@ -117,7 +119,7 @@ def watch_sample(net: nn.Module, call, batch, choices=None) -> tuple[Pass, Any]:
 
 
 def refuse_parts(net: nn.Module, call, batch, error: Exception) -> None:
-    """Raises where a network takes all rows of a batch and not some: they are no samples, but nodes or points of one."""
+    """Raises where a network takes all rows of a batch and not some: they are no samples, but parts of one."""
     try:
         call(net, map_tensors(batch, torch.clone))
     except (RuntimeError, IndexError, ValueError, TypeError):
@@ -152,10 +154,11 @@ def notes_on_unseen(net: nn.Module, first: Pass, steps: list[Step]) -> list[str]
             f"not seen. {how_to_take(graph, [step.addition for step in back])}"
         )
     if unexplained := graph.find_unexplained(steps):
+        where = unique(graph.operations[i].module or own for i in unexplained)
         notes.append(
-            f"the trace is without sums in {unique(graph.operations[i].module or own for i in unexplained)}: two things "
-            "computed from one state, in which no state and branch could be told apart, or which have not one row an "
-            "image, or which are broadcast over each other. With `blocks` and of='increment' they are measured."
+            f"the trace is without sums in {where}: two things computed from one state, in which no state and branch "
+            "could be told apart, or which have not one row an image, or which are broadcast over each other. With "
+            "`blocks` and of='increment' they are measured."
         )
     classes = {type(modules[step.module]) for step in steps if step.module in modules}
     seen = {step.module for step in graph.candidates()}

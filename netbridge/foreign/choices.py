@@ -38,7 +38,9 @@ class Choices(NamedTuple):
 
     def takes(self, step: Step, addition: Operation) -> bool:
         """Does the caller want this step?"""
-        return self.steps is None or any(is_at(addition, where) or fnmatch.fnmatch(step.name, where) for where in self.steps)
+        return self.steps is None or any(
+            is_at(addition, where) or fnmatch.fnmatch(step.name, where) for where in self.steps
+        )
 
     def check(self, operations: list[Operation], steps: list[Step]) -> None:
         """Raises ValueError where a place is none of this network's."""

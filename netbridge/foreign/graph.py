@@ -1,6 +1,7 @@
 """The residual steps of a forward pass: the sums of shortcut and branch that lead from state to state."""
 
 import math
+from typing import Any
 
 from netbridge.foreign.choices import is_at
 from netbridge.foreign.operations import UNSEEN, Step
@@ -36,7 +37,11 @@ class Graph(Sums):
         taken = [step for step in named if self.choices.takes(step, self.operations[step.addition])]
         known = {step.addition for step in taken}
         others = [step for step in every if step.addition not in known]
-        taken += [step for step in others if any(is_at(self.operations[step.addition], w) and ":" in w for w in self.choices.steps)]
+        taken += [
+            step
+            for step in others
+            if any(is_at(self.operations[step.addition], w) and ":" in w for w in self.choices.steps)
+        ]
         return number_names(sorted(taken, key=lambda step: step.addition)), []
 
     def reaches_back(self, step: Step, found: list[Step], region: set[int]) -> bool:
@@ -136,7 +141,8 @@ class Graph(Sums):
 
     def products_of(self, step: Step, why: str = "") -> list[int]:
         """The products of two live things on the way from the leaves of a step to its sum, or those judged so."""
-        places = {one.place.operation for one in (*step.branches, *step.factors) if one.place is not None}
+        used: list[Any] = [*step.branches, *step.factors]
+        places = {one.place.operation for one in used if one.place is not None}
         found = places | {self.resolve(self.source(branch.place), layouts=True) for branch in step.branches}
         return [i for i in sorted(found) if i > 0 and self.verdict(i)[1] and (not why or self.verdict(i)[1] == why)]
 

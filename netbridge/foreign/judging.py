@@ -12,7 +12,7 @@ else           neither is: the product is one thing
 import functools
 import math
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from netbridge.foreign.algebra import Algebra
 from netbridge.foreign.vocabulary import EXPANDING, LAYOUTS, POINTWISE, TRANSPARENT
@@ -98,9 +98,10 @@ class Judging(Algebra):
     def verdict(self, i: int) -> tuple[list[Atom], str]:
         """The coefficient of a product of live things, and what is said of the product; "" for no such product."""
         operation = self.operations[i]
-        sides = (0, 1) if operation.name in ("mul", "div") else (1, 2) if operation.name.startswith("addc") else ()
+        sides = (1, 2) if operation.name in ("addcmul", "addcdiv") else (0, 1)
+        multiplies = sides == (1, 2) or operation.name in ("mul", "div")
         alive = [k for k in sides if self.is_live(operation.operand(k))]
-        return self.coefficients(i, sides) if len(alive) > 1 else ([], "")
+        return self.coefficients(i, sides) if multiplies and len(alive) > 1 else ([], "")
 
     def atoms(self, of: int, side: int, inverse: bool) -> list[Atom]:
         """The live factors of an argument of an operation that are no products themselves."""
@@ -119,18 +120,18 @@ class Judging(Algebra):
         common = pair[0] & pair[1]
         last = (i for i in common if not common & {self.same[j] for j in self.users[i]})
         for origin in sorted(i for i in last if not self.operations[i].several):
-            degrees = [self.degree(self.same[atom.operation], origin, floor) for atom in (one, other)]
+            degrees: list[Any] = [self.degree(atom.operation, origin, floor) for atom in (one, other)]
             if None not in degrees:
                 signed = [-d if atom.inverse else d for d, atom in zip(degrees, (one, other), strict=True)]
                 if signed[0] and not sum(signed) and self.counts[one.operation] != self.counts[other.operation]:
                     return "normalisation"
-            if self.operations[origin].shape == self.operations[max(one.of, other.of)].shape:
-                if all(self.is_pointwise(self.same[atom.operation], origin) for atom in (one, other)):
-                    return "activation"
+            full = self.operations[origin].shape == self.operations[max(one.of, other.of)].shape
+            if full and all(self.is_pointwise(atom.operation, origin) for atom in (one, other)):
+                return "activation"
         return ""
 
     def behind(self, i: int, floor: int) -> set[int]:
-        """An operation and what it is computed from, behind the operation `floor` and with it; of equal ones the first."""
+        """An operation and what it is computed from, behind `floor` and with it; of equal ones the first."""
         found, waiting = set(), [i]
         while waiting:
             j = self.same[waiting.pop()]
@@ -176,7 +177,7 @@ class Judging(Algebra):
             return Fraction(0)
         operation = self.operations[i]
         name, sources = operation.name, self.sources(i)
-        degrees = [self.degree(j, origin, floor) for j in sources]
+        degrees: list[Any] = [self.degree(j, origin, floor) for j in sources]
         if None in degrees:
             return None
         if len(sources) == 1 and (name in LAYOUTS | EXPANDING or self.is_transparent(i)):

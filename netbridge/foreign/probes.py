@@ -83,7 +83,9 @@ class Probe:
             parts = []
             for branch in branches:
                 part = self.values[branch.place, branch.layouts]
-                parts.append(self.product((*branch.factors, *branch.own)) * part if branch.factors or branch.own else part)
+                parts.append(
+                    self.product((*branch.factors, *branch.own)) * part if branch.factors or branch.own else part
+                )
             slope = sum(parts[1:], start=parts[0])
             if branches[0].how == "towards":
                 slope = slope - self.values["state"]

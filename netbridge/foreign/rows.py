@@ -9,7 +9,10 @@ from netbridge.foreign.watching import Pass, Watching, track_modules
 from netbridge.nested_tensors import map_tensors, tensors
 
 ROW_BY_ROW = (
-    POINTWISE | TRANSPARENT | SHAPED | (LAYOUTS - {"transpose", "permute", "swapaxes", "swapdims", "movedim", "moveaxis"})
+    POINTWISE
+    | TRANSPARENT
+    | SHAPED
+    | (LAYOUTS - {"transpose", "permute", "swapaxes", "swapdims", "movedim", "moveaxis"})
 ) | set(
     "input conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linear layer_norm group_norm "  # noqa: SIM905
     "rms_norm instance_norm max_pool1d max_pool2d avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d "

@@ -99,7 +99,8 @@ class Sums(Judging):
     def summands(self, i: int) -> list[Summand]:
         """What operation i adds up, [] unless all of it has the shape of the sum and is computed from the input."""
         operation = self.operations[i]
-        name, own = operation.name, ()
+        name = operation.name
+        own: Product = ()
         found: list[tuple[Any, ...]] = []
         if name in ("add", "sub"):
             factors = [Factor(None, number=-1.0)] if name == "sub" else []
@@ -152,9 +153,9 @@ class Sums(Judging):
             return rest(alive[0], factor(sides[1 - sides.index(alive[0])])) if alive else None
         chosen, _ = self.coefficients(i, sides)
         for side, other in (sides, sides[::-1]):
-            if set(self.atoms(i, other, over and other == sides[1])) <= set(chosen):
-                if (term := rest(side, factor(other))) is not None:
-                    return term
+            atoms = self.atoms(i, other, over and other == sides[1])
+            if set(atoms) <= set(chosen) and (term := rest(side, factor(other))) is not None:
+                return term
         if chosen:
             return self.split_atoms(i, sides, chosen)
         if operation.name in ("addcmul", "addcdiv"):
@@ -165,7 +166,7 @@ class Sums(Judging):
     def split_atoms(self, i: int, sides: tuple[int, int], chosen: list[Atom]) -> Term | None:
         """A product of products, some factors of which are its coefficient and others its leaf, in any order."""
         factors: list[Factor] = []
-        own: list[tuple[Factor, int]] = []
+        own: list[Any] = []
 
         def collect(of: int, side: int, inverse: bool):
             j = self.operations[of].operand(side)
@@ -191,7 +192,7 @@ class Sums(Judging):
         if main is None:
             return None
         others = tuple(factor for factor, _ in own if factor is not main[0])
-        return Term(main[1], main[0].place, factors=tuple(factors), own=others)
+        return Term(main[1], Place(*main[0].place), factors=tuple(factors), own=others)
 
     def terms(self, term: Term, ends: set[int], deep: bool = True) -> list[Term]:
         """The normal form of what stands at the place of a term: its leaves with their coefficients.
@@ -201,7 +202,7 @@ class Sums(Judging):
         """
         i, layouts, factors = term.leaf, term.moved, term.factors
         place, crossed = term.place, term.layouts
-        trail: list[tuple[int, Place, tuple[int, ...], Product]] = []
+        trail: list[tuple[int, tuple[Place, tuple[int, ...], Product]]] = []
         own = term.own
         while i not in ends and not own:
             operation = self.operations[i]
@@ -218,21 +219,21 @@ class Sums(Judging):
                 inner = self.split_product(i, (0, 1)) if operation.name in ("mul", "div") else None
             if inner is None:
                 break
-            trail.append((i, place, crossed, factors))
+            trail.append((i, (place, crossed, factors)))
             factors += tuple(factor._replace(layouts=layouts) for factor in inner.factors)
             own = tuple(factor._replace(layouts=layouts) for factor in inner.own)
             i, place, crossed = inner.leaf, inner.place, layouts
-        for product, *outside in trail if i not in ends else ():
+        for product, outer in trail if i not in ends else ():
             if self.choices.verdict(self.operations[product]) == "slope":
-                place, crossed, factors = outside
+                place, crossed, factors = outer
                 return [Term(product, place, crossed, factors, (), term.around, crossed)]
         if i not in ends and not own:
             found = self.terms_of_sum(i, Term(i, place, crossed, factors, (), term.around, layouts), ends, deep)
             if found:
                 return found
-            for product, *outside in trail:
-                if self.is_part_of_function(product, i, self.operations[trail[0][1].operation].module):
-                    place, crossed, factors = outside
+            for product, outer in trail:
+                if self.is_part_of_function(product, i, self.operations[trail[0][1][0].operation].module):
+                    place, crossed, factors = outer
                     break
         return [Term(i, place, crossed, factors, own, term.around, layouts)]
 
@@ -271,7 +272,11 @@ class Sums(Judging):
         """
         operation = self.operations[i]
         module = operation.module
-        if operation.name not in ("mul", "div") or len(self.sources(i)) < 1 or self.operations[product].module != module:
+        if (
+            operation.name not in ("mul", "div")
+            or len(self.sources(i)) < 1
+            or self.operations[product].module != module
+        ):
             return False
         if is_within(outside, module) or self.verdict(i)[1] not in ("normalisation", "activation"):
             return False
@@ -295,11 +300,11 @@ class Sums(Judging):
         total = self.polynomial(term.factors for term in at_state)
         if set(total) <= {()} and all(outer * self.polynomial([t.factors]).get((), outer) <= 0 for t in at_state):
             return None  # 2 f - x leads on from f, as in a leapfrog
-        if sizes is not None and not is_one(multiply({(): outer}, total)):
-            if is_one(multiply({(): outer}, add(total, self.polynomial(sizes or ((),))))):
-                number = () if outer == 1.0 else (Factor(None, number=outer),)
-                sizes = tuple((*product, *number) for product in sizes or ((),))
-                return Reading(shortcut.place, self.branches(leaves, "towards"), sizes)
+        with_sizes = {} if sizes is None else multiply({(): outer}, add(total, self.polynomial(sizes or ((),))))
+        if is_one(with_sizes) and not is_one(multiply({(): outer}, total)):
+            number = () if outer == 1.0 else (Factor(None, number=outer),)
+            sizes = tuple((*product, *number) for product in sizes or ((),))
+            return Reading(shortcut.place, self.branches(leaves, "towards"), sizes)
         if not fixed:
             return None
         scale = self.polynomial(term.factors for term in fixed)
@@ -347,7 +352,9 @@ class Sums(Judging):
         if not all(signs):
             return None
         minus = (Factor(None, number=-1.0),)
-        ones = [some[0]._replace(factors=minus if s < 0 else ()) for some, s in zip(leaves.values(), signs, strict=True)]
+        ones = [
+            some[0]._replace(factors=minus if s < 0 else ()) for some, s in zip(leaves.values(), signs, strict=True)
+        ]
         products = tuple(term.factors for term in list(leaves.values())[base])
         return (() if is_one(parts[base]) else products), ones
 
@@ -374,7 +381,9 @@ class Sums(Judging):
             rest.append(term._replace(factors=tuple(kept)))
         return ((tuple(shared),) if shared else ()), rest
 
-    def split_coefficients(self, terms: list[Term], ends: set[int]) -> tuple[tuple[int, ...], tuple[Product, ...], list[Term]]:
+    def split_coefficients(
+        self, terms: list[Term], ends: set[int]
+    ) -> tuple[tuple[int, ...], tuple[Product, ...], list[Term]]:
         """The branches of a tableau, the step size, and the terms with what is left of their coefficients."""
         equal = self.equal_coefficients(terms)
         if equal is not None and len(equal[1]) == 1:

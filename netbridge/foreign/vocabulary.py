@@ -25,7 +25,14 @@ LAYOUTS = set(
     "squeeze unsqueeze roll getitem".split()
 )  # the same numbers in another order: the norm of a sample does not change
 JOINS = {"cat", "concat", "concatenate", "stack", "setitem", "index_put", "index_copy", "where", "fold"}
-EXPANDING = set("expand expand_as broadcast_to repeat tile repeat_interleave".split())  # the same numbers several times
+EXPANDING = {
+    "expand",
+    "expand_as",
+    "broadcast_to",
+    "repeat",
+    "tile",
+    "repeat_interleave",
+}  # the same numbers several times
 POINTWISE = (ACTIVATIONS - {"softmax"}) | set(
     "add sub mul div neg abs absolute sign square sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos "  # noqa: SIM905
     "atan sinh cosh erf pow reciprocal round floor ceil trunc frac fix maximum minimum where gt ge lt le eq ne rpow "

@@ -157,8 +157,8 @@ class Watching(TorchFunctionMode):
             details = repr([shown(value) for value in (*arguments, *sorted(kwargs.items()))])
             constants = tuple(map(self.constant, (*arguments, *kwargs.values())))
             operation = Operation(
-                name, inputs, operands, tuple(made.shape), module, in_place, numbers, is_whole(made), details, constants,
-                len(tensors(result_of)) > 1, repeat if name in LAYOUTS else None, line_of_user(),
+                name, inputs, operands, tuple(made.shape), module, in_place, numbers, is_whole(made), details,
+                constants, len(tensors(result_of)) > 1, repeat if name in LAYOUTS else None, line_of_user(),
             )  # fmt: skip
         self.operations.append(operation)
         for tensor in tensors(result_of):

@@ -125,12 +125,16 @@ def explain(
         tracer: Any = samples.tracer_of(net, next(batches), None, blocks, choices)
         if not isinstance(tracer, StepTracer):
             kind = type(tracer).__name__
-            raise TypeError(f"`net` is observed by its own blocks ({kind}), not by its sums: there is nothing to explain.")
+            raise TypeError(
+                f"`net` is observed by its own blocks ({kind}), not by its sums: there is nothing to explain."
+            )
         names = {id(value): name for name, value in (*net.named_parameters(), *net.named_buffers())}
         reader = Reader(tracer.graph, names)
         notes = tuple(
             reader.note(step, name, opens, k)
-            for k, (step, name, opens) in enumerate(zip(tracer.steps, tracer.places.names, tracer.places.first, strict=True))
+            for k, (step, name, opens) in enumerate(
+                zip(tracer.steps, tracer.places.names, tracer.places.first, strict=True)
+            )
         )
     axis = samples.axis or 0
     return Explanation(notes, tuple(tracer.notes), f"samples: axis {axis} of what the network is given")
@@ -154,13 +158,15 @@ class Reader:
         code = linecache.getline(path, int(row)).strip() if path else ""
         left = [self.product(i) for i in graph.products_of(step) if not graph.verdict(i)[0]]
         weights = [factor for branch in step.branches for factor in branch.factors]
-        counted = [self.factor(one) for one in (*step.size, *step.scale) for one in one]
+        counted = [self.factor(one) for one in step.factors]
         counted += [self.factor(one)._replace(reason="weight of a tableau") for one in weights if step.tableau]
         left += [self.factor(one)._replace(reason="a part of the slope") for b in step.branches for one in b.own]
         opening = self.opening(step, number) if opens else ""
         self.before = step
         slopes = tuple(self.thing(branch.place) for branch in step.branches)
-        return StepNote(name, short(line), code, self.operation(step.state), slopes, opening, tuple(counted), tuple(left))
+        return StepNote(
+            name, short(line), code, self.operation(step.state), slopes, opening, tuple(counted), tuple(left)
+        )
 
     def opening(self, step: Step, number: int) -> str:
         if number == 0:
@@ -180,7 +186,11 @@ class Reader:
     def operation(self, i: int) -> str:
         operation = self.graph.operations[i]
         where = f" in {operation.module}" if operation.module else ""
-        return f"{operation.name}{where}  {self.shape(i)}  {short(operation.line)}".rstrip() if i else f"the input  {self.shape(i)}"
+        return (
+            f"{operation.name}{where}  {self.shape(i)}  {short(operation.line)}".rstrip()
+            if i
+            else f"the input  {self.shape(i)}"
+        )
 
     def thing(self, place: Place) -> str:
         source = self.graph.source(place)
@@ -195,7 +205,11 @@ class Reader:
         if source >= 0:
             made = self.graph.operations[self.graph.resolve(source, layouts=True)]
             why = self.graph.verdict(factor.place.operation)[1]
-            reason = WHY["coarse" if why in ("normalisation", "activation") else why] if factor.live else "not computed from the images"
+            reason = (
+                WHY["coarse" if why in ("normalisation", "activation") else why]
+                if factor.live
+                else "not computed from the images"
+            )
             what = f"{made.name} in {made.module}" if made.module else made.name
             return FactorNote(f"{sign}{what}", self.shape(source), line, reason)
         value = self.graph.argument(factor.place)
@@ -206,4 +220,6 @@ class Reader:
 
     def product(self, i: int) -> FactorNote:
         operation = self.graph.operations[i]
-        return FactorNote(f"{operation.name} of two", self.shape(i), short(operation.line), WHY[self.graph.verdict(i)[1]])
+        return FactorNote(
+            f"{operation.name} of two", self.shape(i), short(operation.line), WHY[self.graph.verdict(i)[1]]
+        )

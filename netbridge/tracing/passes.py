@@ -82,9 +82,15 @@ class Passes:
         returned = np.concatenate(self.results) if self.outputs else None
         return [
             Record(
-                np.concatenate(rows), places.stage, places.first, places.names, kind, sizes, returned,
+                np.concatenate(rows),
+                places.stage,
+                places.first,
+                places.names,
+                kind,
+                sizes,
+                returned,
                 tuple(self.tracer.notes),
-            )  # fmt: skip
+            )
             for kind, rows in self.rows.items()
         ]
 

@@ -16,7 +16,17 @@ from netbridge.foreign.blocks import OtherAxis, foreign_tracer_of
 from netbridge.foreign.choices import Choices
 from netbridge.model.plain import Plain
 from netbridge.nested_tensors import map_tensors
-from netbridge.tracing.batches import BATCH, Feeder, Tuned, batches_of, check_dimensions, length, part_of, run, to_network
+from netbridge.tracing.batches import (
+    BATCH,
+    Feeder,
+    Tuned,
+    batches_of,
+    check_dimensions,
+    length,
+    part_of,
+    run,
+    to_network,
+)
 from netbridge.tracing.ours import SolverTracer, network_inside
 from netbridge.tracing.passes import Passes
 from netbridge.tracing.preservation import preserve, unwrap
@@ -223,7 +233,7 @@ class Samples:
             self.axis = error.axis
             tracer = tracer_of(net, self.call, few(), kinds, blocks, choices)
             tracer.notes.append(
-                f"the samples stand along axis {self.axis}, as layers with batch_first=False say; batch_axis=0 says not."
+                f"the samples stand along axis {self.axis}, as layers with batch_first=False say (batch_axis=0: not)."
             )
             return tracer
 

@@ -119,7 +119,7 @@ GROUPS = {
     ]),
     "softmax": (TOKENS, lambda s, x: s.a(x).softmax(-1), lambda s, x: s.step, [
         lambda s, x: x + s.step * s.a(x).softmax(-1),
-        lambda s, x: x + s.step * ((e := torch.exp((a := s.a(x)) - a.amax(-1, keepdim=True))) / e.sum(-1, keepdim=True)),
+        lambda s, x: x + s.step * ((e := ((a := s.a(x)) - a.amax(-1, keepdim=True)).exp()) / e.sum(-1, keepdim=True)),
         lambda s, x: x + s.step * ((e := s.a(x).exp()) * e.sum(-1, keepdim=True).reciprocal()),
     ]),
     "root mean square": (TOKENS, lambda s, x: s.rms(s.a(x)), lambda s, x: s.row, [
@@ -233,7 +233,7 @@ def network(name, number, dtype=torch.float64, zero=False):
 
 def literal(name, net, x):
     """||f|| / ||x||, ||x' - x|| / ||x|| and the mean of h, each (N, T), and what the network returns."""
-    shape, slope, size, ways = GROUPS[name]
+    _, slope, size, ways = GROUPS[name]
     rows = []
     with torch.no_grad():
         for block in net:

@@ -1,5 +1,7 @@
 """p x + sum q f_i in any nesting of sums, products and layouts is p (x + h f) with h = q / p and f = sum f_i."""
 
+import itertools
+
 import hypothesis
 import hypothesis.strategies as some
 import numpy as np
@@ -25,7 +27,7 @@ def test_every_spelling_of_a_normal_form_is_read_alike(p, size, count, seed):
         torch.testing.assert_close(net(x), states[-1])  # of the test itself
     both = nb.trace(net, x, of=("slope", "increment"))
     norms = [np.stack([v.flatten(1).norm(dim=1).numpy() for v in some], 1) for some in (slopes, states[:-1])]
-    moved = np.stack([(b - a).flatten(1).norm(dim=1).numpy() for a, b in zip(states, states[1:], strict=False)], 1)
+    moved = np.stack([(b - a).flatten(1).norm(dim=1).numpy() for a, b in itertools.pairwise(states)], 1)
     np.testing.assert_allclose(both["slope"].nsi, norms[0] / norms[1], rtol=1e-9)
     np.testing.assert_allclose(both["increment"].nsi, moved / norms[1], rtol=1e-9)
     np.testing.assert_allclose(both.step_sizes, torch.stack(sizes, 1), rtol=1e-9)

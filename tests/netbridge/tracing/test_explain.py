@@ -183,7 +183,7 @@ def test_nodes_of_a_graph_are_no_samples():
         nb.trace(net, nodes)
     assert len(nb.trace(net, nodes[None]).nsi) == 1
     fixed = nn.Sequential(*[Fixed(torch.rand(10, 10)) for _ in range(2)])
-    with pytest.raises(ValueError, match="takes all 10 rows together .* nodes of a graph"):
+    with pytest.raises(ValueError, match=r"takes all 10 rows together .* nodes of a graph"):
         nb.trace(fixed, nodes)
 
 
