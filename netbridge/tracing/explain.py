@@ -76,6 +76,14 @@ class Explanation:
     steps   a `StepNote` for every step
     notes   what was left out, and what could be decided otherwise
     rows    along which axis the samples stand
+
+    >>> import torch, netbridge as nb
+    >>> class Block(torch.nn.Linear):
+    ...     def forward(self, x):
+    ...         return x + 0.5 * torch.tanh(super().forward(x))
+    >>> explanation = nb.explain(Block(4, 4), torch.rand(3, 4))
+    >>> len(explanation.steps), explanation.notes, explanation.rows
+    (1, (), 'samples: axis 0 of what the network is given')
     """
 
     steps: tuple[StepNote, ...]
