@@ -1,5 +1,6 @@
 """The residual steps of a forward pass: the sums of shortcut and branch that lead from state to state."""
 
+import functools
 import math
 from typing import Any
 
@@ -16,10 +17,14 @@ class Graph(Sums):
 
     def steps(self) -> list[Step]:
         """The residual steps on the way to an output, in order."""
-        return self.sorted_steps()[0]
+        return list(self.sorted_steps()[0])
 
     def sorted_steps(self) -> tuple[list[Step], list[Step]]:
         """The residual steps in order, and the sums that reach back to an earlier state (`reaches_back`)."""
+        return self.sorted
+
+    @functools.cached_property
+    def sorted(self) -> tuple[list[Step], list[Step]]:
         found = self.candidates()
         origins = {step.state for step in found if step.identity}
         reached = {step.addition: self.follow_tail(step.addition, origins) for step in found}

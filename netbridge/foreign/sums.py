@@ -10,6 +10,7 @@ tableau     several f_i are evaluations of one function, with constant q_i: h = 
 otherwise   what all q_i have in common is h p, and S = sum q_i f_i / (h p)
 """
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -66,6 +67,10 @@ class Sums(Judging):
 
     def candidates(self) -> list[Step]:
         """Every sum of a shortcut and a branch, also inside the branch of another and around a whole network."""
+        return self.found
+
+    @functools.cached_property
+    def found(self) -> list[Step]:
         needed = set().union(*(self.between(0, output) for output in self.outputs)) if self.outputs else set()
         return [step for i in sorted(needed) if (step := self.candidate(i)) is not None]
 
