@@ -12,7 +12,8 @@ from typing import Any
 
 from torch import nn
 
-from netbridge.foreign.graph import stages
+from netbridge.foreign.graph import number_names, stages
+from netbridge.foreign.operations import is_within
 from netbridge.foreign.probes import Probe
 from netbridge.foreign.solvers import SolverSteps, solving
 from netbridge.foreign.watching import Pass, Watching, track_modules
@@ -39,12 +40,13 @@ class StepTracer:
     sees = (SLOPE, INCREMENT)
 
     def __init__(self, net: nn.Module, call, first: Pass, named):
-        self.net, self.call, self.named = net, call, named
+        self.net, self.call, self.named, self.choices = net, call, named, first.choices
+        self.notes: list[str] = []
         self.operations: list[Any] = []
         self.steps: list[Any] = []
         self.hidden: list[Any] = []
         self.read(first)
-        every = first.graph().steps()
+        every = self.graph.steps()
         stage, opens = stages(every)
         chosen, _ = choose(every, named)
         self.own = Places([every[i].name for i in chosen], [stage[i] for i in chosen], [opens[i] for i in chosen])
@@ -52,10 +54,15 @@ class StepTracer:
         self.count: int | None = None  # of all steps of a pass
         if named is not None:
             self.rename()
+        if self.choices is not None and self.graph.candidates():
+            self.choices.check(first.operations, number_names(self.graph.candidates()))
+            places = self.places
+            places.stage, places.first = self.choices.arrange(places.names, places.stage, places.first)
 
     def read(self, seen: Pass):
         """Finds the steps of this pass; the passes that follow are expected to take the same ones."""
-        steps = seen.graph().steps()
+        self.graph = seen.graph()
+        steps = self.graph.steps()
         chosen, self.hidden = choose(steps, self.named)
         self.solving = [module for module in solving(seen.operations) if self.is_named(module)]
         self.hidden = [name for name in self.hidden if not any(is_within(module, name) for module in self.solving)]
@@ -63,6 +70,8 @@ class StepTracer:
         if self.steps and [(s.name, s.identity) for s in steps] != [(s.name, s.identity) for s in self.steps]:
             ours, theirs = ([step.name for step in some] for some in (self.steps, steps))
             raise ValueError(OTHER_WAY.format(f"the residual steps were {ours} and are {theirs}"))
+        for k, known in enumerate(self.steps):  # in the first pass no other axis was as long as that of the samples
+            steps[k] = steps[k]._replace(axis=known.axis, end_axis=known.end_axis)
         self.operations, self.steps = seen.operations, steps
 
     def __call__(self, batch, recorder: Recorder):
@@ -84,7 +93,7 @@ class StepTracer:
                 self.arrange(taken)
                 return output
             outputs = [n for t in tensors(output) if isinstance(n := watching.number(t), int)]
-            self.read(Pass(watching.operations, outputs, {}))
+            self.read(Pass(watching.operations, outputs, {}, self.choices))
         raise ValueError(OTHER_WAY.format(f"{ATTEMPTS} passes of one batch went different ways"))
 
     def arrange(self, taken: SolverSteps):
@@ -114,6 +123,7 @@ class BlockTracer:
     """Observes named blocks at their ends only: what goes in and what comes out."""
 
     sees = (INCREMENT,)
+    notes: tuple[str, ...] = ()
 
     def __init__(self, net: nn.Module, call, blocks: dict[str, nn.Module]):
         self.net, self.call, self.blocks = net, call, blocks
@@ -162,7 +172,3 @@ def choose(steps, named):
         return list(range(len(steps))), []
     chosen = [i for i, step in enumerate(steps) if any(is_within(step.module, name) for name in named)]
     return chosen, [name for name in named if not any(is_within(step.module, name) for step in steps)]
-
-
-def is_within(module: str, name: str) -> bool:
-    return not name or module == name or module.startswith(f"{name}.")

@@ -28,15 +28,20 @@ class Separation:
     """The step of a program taken apart.
 
     program, graph, nodes   as `symbolic` returns them
-    step                    a step of one branch that is added or subtracted
+    step                    a step of one branch that is added or subtracted; NotSeparable for any other
     """
 
     def __init__(self, program: fx.GraphModule, graph: Graph, nodes: list[fx.Node], step: Step):
         self.program, self.graph, self.nodes, self.step = program, graph, nodes, step
-        (branch,) = step.branches
-        places = [factor.place for factor in branch.factors if factor.place is not None]
+        branch, *others = step.branches
+        products = max(1, len(step.size))
+        if others or branch.how != "plain" or branch.factors or step.scale or products > 1:
+            raise NotSeparable("it adds no single branch to its state")
+        places = [factor.place for factor in step.factors if factor.place is not None]
         self.gates = {place.operation: place.path[0] for place in places if place.operation != step.addition}
         self.slope = graph.source(branch.place)
+        if graph.operations[self.slope].name == "glu":
+            raise NotSeparable("its step size is a part of a gated linear unit")
         self.added = graph.source(Place(step.addition, (1 - step.shortcut.path[0],)))
         self.way = self.find_way()
         self.before = {nodes[i]: nodes[j] for i, j in zip(self.way, [self.slope, *self.way], strict=False)}
@@ -47,7 +52,9 @@ class Separation:
         while i != self.slope:
             way.append(i)
             if i not in self.gates:
-                (i,) = self.graph.sources(i)
+                i, *others = self.graph.sources(i)
+                if others:
+                    raise NotSeparable("its branch is multiplied in a way that cannot be read")
                 continue
             inside, gate = (self.graph.operations[i].operand(k) for k in (1 - self.gates[i], self.gates[i]))
             if inside == gate:
@@ -152,6 +159,8 @@ def fresh_buffers(block: nn.Module):
 class Seen(Recorder):
     """Keeps slope and step size of the one step of a block, of which a trace keeps the norms."""
 
+    keeps = True  # the slope is to be in the layout of the sum
+
     def __init__(self):
         super().__init__(())
 
@@ -183,10 +192,7 @@ def watch_block(block: nn.Module, sample: torch.Tensor) -> Pass:
 
 
 def watched_step(block: nn.Module, first: Pass, step: Step, sample: torch.Tensor) -> tuple[Callable, Callable]:
-    """Branch and step size of a block that makes one step from its input on; `first` is a pass of the sample.
-
-    Raises NotSeparable where the branch is multiplied in another layout than it is added in.
-    """
+    """Branch and step size of a block that makes one step from its input on; `first` is a pass of the sample."""
     tracer, seen = StepTracer(block, run, first, None), Seen()
 
     def look(u: torch.Tensor) -> Seen:
@@ -194,7 +200,4 @@ def watched_step(block: nn.Module, first: Pass, step: Step, sample: torch.Tensor
             tracer(u.clone(), seen)
         return seen
 
-    with torch.no_grad():
-        if look(sample).branch.shape != step.shape:
-            raise NotSeparable("its branch is multiplied in another layout than it is added in")
     return lambda u: look(u).branch, lambda u: look(u).step_size

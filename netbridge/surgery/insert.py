@@ -106,7 +106,7 @@ def find_sites(net: nn.Module, images, at, call) -> list[Site]:
             raise ValueError(str(error).replace("`blocks`", "`at`")) from None
     with preserve(net), torch.no_grad():
         batch = some_images(net, images, call)
-        graph = watch_sample(net, call, batch).graph()
+        graph = watch_sample(net, call, batch)[0].graph()
         if at == "norms":
             pairs = ((i, net.get_submodule(one.module)) for i, one in enumerate(graph.operations) if one.module)
             found = [
@@ -245,7 +245,7 @@ def choose(found: list[Insertion], on, kind: str) -> list[Insertion]:
 
 def first_pass(net: nn.Module, images, call):
     """What the network does with a few images."""
-    return watch_sample(net, call, some_images(net, images, call))
+    return watch_sample(net, call, some_images(net, images, call))[0]
 
 
 def some_images(net: nn.Module, images, call):
