@@ -11,10 +11,11 @@ attention map, is the step size h.
                  insert: step sizes for networks of other people; add_noise, NoisyNorm; altered: a step for a while
                  without some of its slope
     gates        gates (Gates): the step sizes of every block for every image, and what lives in their heads
-    stiffness    trace (Record, Records, Trajectories), block_states; nsi_with_gradients and stiffness_term: TNS in a
-                 loss; block_spectrum, block_operator, slice_spectrum, block_survey, step_error, exact_flow,
-                 perturbation_bound; block_time_scales, implicit_flow, steps_at_equal_error: is a block stiff?
-                 stiff_channels: and which of its channels are?
+    stiffness    trace (Record, Records, Trajectories); explain (Explanation): what it takes for a step; block_states;
+                 nsi_with_gradients and stiffness_term: TNS in a loss; Monitor (Reading): numbers after every epoch of
+                 any training loop; block_spectrum, block_operator, slice_spectrum, block_survey, step_error,
+                 exact_flow, perturbation_bound; block_time_scales, implicit_flow, steps_at_equal_error: is a block
+                 stiff? stiff_channels: and which of its channels are?
     doctor       diagnose (NetworkDiagnosis): which blocks are stiff, by which reading, and what the step sizes do
     trajectories state_grams, cka: how alike those of two networks are; attention_values (AttentionValues): a
                  transformer's attention as a step size
@@ -54,6 +55,8 @@ from netbridge.model.resnet import resnet as resnet
 from netbridge.model.vgg import repvgg as repvgg
 from netbridge.model.vgg import vgg as vgg
 from netbridge.model.vit import vit as vit
+from netbridge.monitor import Monitor as Monitor
+from netbridge.monitor import Reading as Reading
 from netbridge.pretrained_networks import pretrained as pretrained
 from netbridge.spectrum.block_spectrum import block_operator as block_operator
 from netbridge.spectrum.block_spectrum import block_spectrum as block_spectrum
@@ -87,6 +90,8 @@ from netbridge.tracing.attention import AttentionValues as AttentionValues
 from netbridge.tracing.attention import attention_values as attention_values
 from netbridge.tracing.differentiable import nsi_with_gradients as nsi_with_gradients
 from netbridge.tracing.differentiable import stiffness_term as stiffness_term
+from netbridge.tracing.explain import Explanation as Explanation
+from netbridge.tracing.explain import explain as explain
 from netbridge.tracing.gates import Gates as Gates
 from netbridge.tracing.gates import gates as gates
 from netbridge.tracing.record import Record as Record

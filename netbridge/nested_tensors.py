@@ -1,5 +1,6 @@
 """The tensors in nested tuples, lists and dictionaries: what networks take and return."""
 
+import copy
 import dataclasses
 import inspect
 from collections.abc import Mapping
@@ -39,12 +40,21 @@ def state_given(module: nn.Module, args: tuple, kwargs: Mapping) -> Any:
     return next((tensor for tensor in tensors(arguments) if tensor.is_floating_point()), None)
 
 
-def map_tensors(batch, function):
-    """The same nested structure with a function applied to every tensor."""
-    if isinstance(batch, torch.Tensor):
-        return function(batch)
-    if isinstance(batch, Mapping):
-        return {key: map_tensors(value, function) for key, value in batch.items()}
-    if isinstance(batch, tuple | list):
-        return tuple(map_tensors(part, function) for part in batch)
-    return batch
+def map_tensors(value, function):
+    """The same nested structure with a function applied to every tensor; a mapping that is no dict becomes one."""
+    if isinstance(value, torch.Tensor):
+        return function(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [field.name for field in dataclasses.fields(value) if field.init]
+        return dataclasses.replace(value, **{name: map_tensors(getattr(value, name), function) for name in fields})
+    if isinstance(value, Mapping):
+        parts = {key: map_tensors(part, function) for key, part in value.items()}
+        if not isinstance(value, dict):
+            return parts
+        value = copy.copy(value)
+        value.update(parts)
+        return value
+    if isinstance(value, tuple | list):
+        items = (map_tensors(part, function) for part in value)
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value

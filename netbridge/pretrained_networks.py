@@ -66,7 +66,7 @@ def pretrained(name: str | None = None) -> Network | Catalogue:
     Returns the network in evaluation mode, as `nb.load` does: `net.about` says how it was trained and what it scored,
     `net.normalise` prepares images for it. Without a name: a tuple of `Pretrained` records (name, dataset, controller,
     depth, width, seed, recipe, epochs, test_accuracy), which prints as a table. Raises ValueError where no network has
-    that name; the message lists similar ones.
+    that name; the message lists similar ones. Raises FileNotFoundError where the package has come without networks.
 
     >>> import netbridge as nb
     >>> nb.pretrained()
@@ -80,6 +80,11 @@ def pretrained(name: str | None = None) -> Network | Catalogue:
     (1053, [3, 3, 3])
     """
     files = {f"{path.parent.name}/{path.stem}": path for path in sorted(ZOO.glob("*/*.safetensors"))}
+    if not files:
+        raise FileNotFoundError(
+            f"no network has come with this package: {ZOO} holds none. A complete checkout holds them; nb.resnet(...) "
+            "makes networks that are not trained, nb.load(file) reads one of your own."
+        )
     if name is None:
         return Catalogue(describe(name, path) for name, path in files.items())
     if name in files:

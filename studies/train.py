@@ -112,6 +112,8 @@ class Arguments:
     """Write the state down within an epoch, too, when so many minutes have passed."""
     heartbeat: float | None = None
     """Print epoch, step and loss every so many seconds: 60 lets the log of a cluster show that a run is alive."""
+    extend: bool = False
+    """Train a network that is finished after fewer epochs on; its rates go on where those of so many epochs are."""
     trace_every: int | None = None
     """After every so many epochs NSI and TNS of 512 test images join the log."""
     precision: str = "auto"
@@ -168,7 +170,8 @@ def main(arguments: Arguments):
         results = Results(STUDY, arguments, f"{job.stem}.record.json")
         path = arguments.out / f"{job.stem}.safetensors"
         try:
-            given = {key: getattr(arguments, key) for key in ("workers", "parts", "checkpoint_minutes", "heartbeat")}
+            passed = "workers", "parts", "checkpoint_minutes", "heartbeat", "extend"
+            given = {key: getattr(arguments, key) for key in passed}
             if arguments.trace_every:
                 given["on_epoch"] = follower(images, TRACED, arguments.trace_every)
             net = jobs.train(job, images, path, STUDY, arguments.device, compiled=arguments.compile, **given)

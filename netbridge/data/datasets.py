@@ -339,6 +339,12 @@ def dataset(name: str, arrays: dict, names=None) -> Dataset:
                 f"`{side}_images` must be (N, channels, height, width) and `{side}_labels` (N,), got "
                 f"{tuple(images.shape)} and {tuple(labels.shape)}."
             )
+        if images.shape[1] > 4 >= images.shape[3]:
+            raise ValueError(
+                f"`{side}_images` must be (N, channels, height, width), got {tuple(images.shape)}, which looks like "
+                "(N, height, width, channels); images.transpose(0, 3, 1, 2) has an array's channels in front, "
+                "images.permute(0, 3, 1, 2) a tensor's."
+            )
         if labels.is_floating_point() or not 0 <= int(labels.min()) <= int(labels.max()) < len(names):
             raise ValueError(
                 f"`{side}_labels` must be whole numbers from 0 to {len(names) - 1}, one of {len(names)} `names` each; "

@@ -38,6 +38,7 @@ def train(
     quiet: bool = False,
     checkpoint_minutes: float | None = None,
     on_epoch: Callable[[nn.Module, dict], dict | None] | None = None,
+    extend: bool = False,
 ) -> nn.Module:
     """Train a detector in place, so that killing and restarting it changes no bit of the result.
 
@@ -56,6 +57,7 @@ def train(
     checkpoint_minutes  as in `netbridge.train.train`
     on_epoch            as in `netbridge.train.train`; the record has AP, AP50, ... in per cent where it was tested, and
                         as train_accuracy the share of sampled proposals whose class was right
+    extend              as in `netbridge.train.train`
 
     Returns the detector in evaluation mode, with `net.about` as `netbridge.train.train` leaves it.
 
@@ -72,7 +74,7 @@ def train(
             raise ValueError(f"`recipe` must be a Recipe or one of {list(SCHEDULES)}, got {recipe!r}.")
         recipe = SCHEDULES[recipe]
     training = DetectorTraining(net, data, recipe, seed, device, parts=parts, workers=workers)
-    return loop.carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, on_epoch)
+    return loop.carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, on_epoch, extend=extend)
 
 
 class DetectorTraining(Training):

@@ -1,27 +1,61 @@
 """Which blocks of somebody else's network are observed, and what a warning says of those that are not."""
 
 import warnings
+from typing import Any
 
+import torch
 from torch import nn
 
-from netbridge.foreign.operations import Step
-from netbridge.foreign.tracers import BlockTracer, StepTracer, is_within
+from netbridge.foreign.choices import short
+from netbridge.foreign.operations import Step, is_within
+from netbridge.foreign.rows import find_mixed
+from netbridge.foreign.solvers import ADAPTIVE, UNTOLD, solving
+from netbridge.foreign.tracers import BlockTracer, StepTracer
 from netbridge.foreign.watching import Pass, watch_pass
+from netbridge.nested_tensors import first_tensor, map_tensors
 from netbridge.tracing.batches import length, sample_of
 from netbridge.tracing.record import SLOPE
 
+MOST_TRIES = 8  # numbers of images
 
-def foreign_tracer_of(net: nn.Module, call, batch, kinds: tuple[str, ...] | None, blocks):
-    """The tracer for somebody else's network: by its steps where sums are found, else by the ends of its blocks."""
+
+def foreign_tracer_of(net: nn.Module, call, batch, kinds: tuple[str, ...] | None, blocks, choices=None):
+    """The tracer for somebody else's network: by its steps where sums are found, else by the ends of its blocks.
+
+    What there is to say of what it found and left out stands in its `notes`, and is warned of once.
+    """
     named = None if blocks is None else named_blocks(net, blocks)
-    first = watch_sample(net, call, batch)
+    first, sample = watch_sample(net, call, batch, choices)
     tracer = StepTracer(net, call, first, named)
     out_of_sight = first.graph().find_out_of_sight()
     if named is not None:
         out_of_sight = [module for module in out_of_sight if any(is_within(module, name) for name in named)]
-    if tracer.steps and not tracer.hidden and not out_of_sight:
-        if named is None:
-            warn_of_unseen(net, first, tracer.steps)
+    if named is None and (untold := solving(first.operations, (UNTOLD,))):
+        raise ValueError(
+            f"`net` solves an equation in {untold[0] or type(net).__name__!r} by a solver of torchdiffeq that tells "
+            "nobody of its steps (scipy_solver, or any with event_fn). Take another method, such as dopri5 or rk4, or "
+            "name the blocks that are to be traced in `blocks`."
+        )
+    if (tracer.steps or tracer.solving) and not tracer.hidden and not out_of_sight:
+        warned = notes_on_unseen(net, first, tracer.steps) if named is None and not (choices and choices.steps) else []
+        if mixed := find_mixed(net, call, sample, first, tracer.steps):
+            if choices is None or choices.batch_axis is None:
+                look_for_axis(net, call, batch, choices, mixed)
+            words = (
+                f"the states of {mixed} of one row depend on other rows, so that the rows are no samples of their own"
+            )
+            if any(module.training for module in net.modules()) or (choices and choices.batch_axis is not None):
+                tracer.notes.append(f"{words} (a statistic of the batch?).")
+            else:
+                warned.append(f"{words} (a graph, a set?), and along no axis are they: `batch_axis` cannot name one.")
+        if adaptive := [module or type(net).__name__ for module in solving(first.operations, (ADAPTIVE,))]:
+            warned.append(
+                f"the steps in {adaptive} are chosen by an adaptive solver for all images of a batch together: their "
+                "number, their sizes and so the indices depend on which images a batch holds."
+            )
+        for note in warned:
+            warnings.warn(note, stacklevel=4)
+        tracer.notes += [*warned, *notes_on_products(first, tracer.steps)]
         return tracer
     if out_of_sight and (named is None or SLOPE in (kinds or ())):
         raise ValueError(
@@ -33,7 +67,9 @@ def foreign_tracer_of(net: nn.Module, call, batch, kinds: tuple[str, ...] | None
         raise ValueError(
             f"`net` ({type(net).__name__}) has no residual blocks that could be seen. Looked for sums of shortcut(x) "
             "and branch(x) computed from one state x, where the shortcut is x itself or a projection of it without "
-            'nonlinearity, and the first axis is the batch. Name its blocks yourself: blocks=["layer1.0", ...].'
+            "nonlinearity, and the first axis is the batch. Of blocks that keep the shape of what goes in, "
+            "of='increment' watches the ends: blocks=[\"layer1.0\", ...]. Blocks that join features to their state, as "
+            "DenseNet's do, or put others in its place take no steps."
         )
     if SLOPE in (kinds or ()):
         raise ValueError(
@@ -43,72 +79,119 @@ def foreign_tracer_of(net: nn.Module, call, batch, kinds: tuple[str, ...] | None
     return BlockTracer(net, call, named)
 
 
-def watch_sample(net: nn.Module, call, batch) -> Pass:
-    """A pass of a few images of a batch, written down.
+class OtherAxis(ValueError):
+    """The samples stand along another axis than the first; `axis` is it."""
+
+    def __init__(self, axis: int, mixed: list[str]):
+        super().__init__(
+            f"`images`: the states of {mixed} of one row depend on other rows, so that the rows of the first axis are "
+            f"no samples of their own (tokens?). Along axis {axis} they are: nb.trace(net, images, batch_axis={axis})."
+        )
+        self.axis = axis
+
+
+def look_for_axis(net: nn.Module, call, batch, choices, mixed: list[str]) -> None:
+    """Raises `OtherAxis` where the rows along the second axis do not depend on each other."""
+    if first_tensor(batch).ndim < 3:
+        return
+
+    def swapped(value):
+        return map_tensors(value, lambda tensor: tensor.movedim(1, 0) if tensor.ndim > 2 else tensor)
+
+    def call_swapped(net, value):
+        return call(net, swapped(value))
+
+    try:
+        first, sample = watch_sample(net, call_swapped, swapped(batch), choices)
+    except (RuntimeError, ValueError, TypeError, IndexError):
+        return
+    steps = first.graph().steps()
+    if len(steps) > 0 and not find_mixed(net, call_swapped, sample, first, steps):
+        raise OtherAxis(1, mixed)
+
+
+def watch_sample(net: nn.Module, call, batch, choices=None) -> tuple[Pass, Any]:
+    """A pass of a few images of a batch, written down, and these images.
 
     Inside the network there may be an axis as long as there are images, such as that of the tokens, which might stand
     first. Where it does so in a sum, another number of images tells the two apart.
     """
     avoided: set[int] = set()
-    while True:
+    for again in range(MOST_TRIES):
         sample = sample_of(batch, avoided)
-        first, images = watch_pass(net, call, sample), length(sample)
-        shapes = [step.shape for step in first.graph().steps()]
-        if not any(images in shape[1:] for shape in shapes) or images in avoided:
-            return first
-        avoided |= {size for shape in shapes for size in shape}
+        try:
+            first, images = watch_pass(net, call, map_tensors(sample, torch.clone), choices), length(sample)
+        except (RuntimeError, IndexError) as error:
+            refuse_parts(net, call, batch, error)
+            raise
+        steps = first.graph().steps()
+        by_chance = any(step.shape.count(images) > 1 or (step.axis and not again) for step in steps)
+        if not by_chance:
+            break
+        avoided |= {size for step in steps for size in step.shape}
+    return first, sample
 
 
-def warn_of_unseen(net: nn.Module, first: Pass, steps: list[Step]):
-    """Warns of blocks without an observed sum whose class has one elsewhere, and of such branches."""
-    modules = dict(net.named_modules())
-    warn_of_unadded(modules, first, steps)
-    partial = [step.name for step in steps if first.graph().is_partial(step)]
-    if partial:
-        warnings.warn(
-            f"the steps {partial} change a slice of their state: their index is that of the slice, not of the state.",
-            stacklevel=4,
+def refuse_parts(net: nn.Module, call, batch, error: Exception) -> None:
+    """Raises where a network takes all rows of a batch and not some: they are no samples, but parts of one."""
+    try:
+        call(net, map_tensors(batch, torch.clone))
+    except (RuntimeError, IndexError, ValueError, TypeError):
+        return
+    raise ValueError(
+        f"`images`: the network takes all {length(batch)} rows together and no other number of them ({error}), so that "
+        "they are no samples of their own but parts of one, such as the nodes of a graph. Give a batch of graphs, "
+        "x[None] for one, or say along which axis the samples stand: nb.trace(net, images, batch_axis=1)."
+    ) from error
+
+
+def notes_on_unseen(net: nn.Module, first: Pass, steps: list[Step]) -> list[str]:
+    """What a trace is without: blocks and branches whose class has a step elsewhere, and sums that are none."""
+    modules, graph = dict(net.named_modules()), first.graph()
+    notes = notes_on_unadded(modules, first, steps)
+    own = type(net).__name__
+    if partial := [step.name for step in steps if graph.is_partial(step)]:
+        notes.append(
+            f"the steps {partial} change a slice of their state: their index is that of the slice, not of the state "
+            "(`steps` takes others)."
         )
-    joined = first.graph().find_joined(steps)
-    if joined:
-        warnings.warn(
+    if joined := graph.find_joined(steps):
+        notes.append(
             f"behind the sums of the steps {joined} something else is added before the next state (the first state, a "
             "skip from further back, a constant): the index of the slope is that of the branch alone, that of the "
-            "increment is of both.",
-            stacklevel=4,
+            'increment (of="increment") is of both.'
         )
-    back = list(dict.fromkeys(step.name or type(net).__name__ for step in first.graph().sorted_steps()[1]))
-    if back:
-        warnings.warn(
-            f"the trace is without sums in {back}: they mix an earlier state, "
+    if back := graph.sorted_steps()[1]:
+        notes.append(
+            f"the trace is without sums in {unique(step.name or own for step in back)}: they mix an earlier state, "
             "such as the first one, into what later steps have made of it, and the steps that they are part of are "
-            "not seen.",
-            stacklevel=4,
+            f"not seen. {how_to_take(graph, [step.addition for step in back])}"
         )
-    unexplained = [name or type(net).__name__ for name in first.graph().find_unexplained(steps)]
-    if unexplained:
-        warnings.warn(
-            f"the trace is without sums in {unexplained}: two things computed from one state, in which no state and "
-            "branch could be told apart, or which have not one row an image, or which are broadcast over each other.",
-            stacklevel=4,
+    if unexplained := graph.find_unexplained(steps):
+        where = unique(graph.operations[i].module or own for i in unexplained)
+        notes.append(
+            f"the trace is without sums in {where}: two things computed from one state, in which no state and branch "
+            "could be told apart, or which have not one row an image, or which are broadcast over each other. With "
+            "`blocks` and of='increment' they are measured."
         )
     classes = {type(modules[step.module]) for step in steps if step.module in modules}
-    seen = {step.module for step in first.graph().candidates()}
+    seen = {step.module for step in graph.candidates()}
     unseen = [
         name
         for name, (before, after) in first.ends.items()
         if type(modules[name]) in classes and before == after and not any(is_within(one, name) for one in seen)
     ]
     if unseen:
-        warnings.warn(
+        notes.append(
             f"the trace is without the blocks {unseen}: like the blocks that were found they are of the class "
-            f"{type(modules[unseen[0]]).__name__}, but no residual addition could be seen in them.",
-            stacklevel=4,
+            f"{type(modules[unseen[0]]).__name__}, but no residual addition could be seen in them. With `blocks` and "
+            "of='increment' they are measured."
         )
+    return notes
 
 
-def warn_of_unadded(modules: dict[str, nn.Module], first: Pass, steps: list[Step]):
-    """Warns of modules that have the class of an observed branch, but whose output no residual sum adds to a state."""
+def notes_on_unadded(modules: dict[str, nn.Module], first: Pass, steps: list[Step]) -> list[str]:
+    """Modules that have the class of an observed branch, but whose output no residual sum adds to a state."""
     graph = first.graph()
     seen = {operation.module for operation in map(graph.operations.__getitem__, graph.in_branches(steps))}
     kinds = set()
@@ -124,13 +207,36 @@ def warn_of_unadded(modules: dict[str, nn.Module], first: Pass, steps: list[Step
         if type(modules[name]) in kinds and before == after and any(p.ndim > 1 for p in modules[name].parameters())
         and not any(is_within(one, name) for one in seen)
     ]  # fmt: skip
-    if unseen:
-        warnings.warn(
-            f"the trace is without {unseen}: like branches of the steps that were found they are of the class "
-            f"{type(modules[unseen[0]]).__name__}, but no addition of their results to the state they are computed "
-            "from could be seen (a momentum or a second state beside the first is no residual step).",
-            stacklevel=5,
-        )
+    if not unseen:
+        return []
+    return [
+        f"the trace is without {unseen}: like branches of the steps that were found they are of the class "
+        f"{type(modules[unseen[0]]).__name__}, but no addition of their results to the state they are computed "
+        "from could be seen (a momentum or a second state beside the first is no residual step). `steps` takes a sum "
+        "by its line all the same."
+    ]
+
+
+def notes_on_products(first: Pass, steps: list[Step]) -> list[str]:
+    """The products of two things of full size at the ends of branches: which were step sizes, and which could be."""
+    graph, notes = first.graph(), []
+    for why, text in (
+        ("bounded", "one factor, as large as the branch, lies between 0 and a bound and is taken for the step size"),
+        ("undecided", "neither of two factors can be told to be the step size, and the product is the slope"),
+    ):
+        lines = unique(short(graph.operations[i].line) for step in steps for i in graph.products_of(step, why))
+        if lines:
+            notes.append(f'in {lines} {text}; factors={{"{lines[0]}": "left"}}, "right" or "slope" decides otherwise.')
+    return notes
+
+
+def unique(names) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def how_to_take(graph, sums: list[int]) -> str:
+    lines = unique(short(graph.operations[i].line) for i in sums)
+    return f"steps=[..., {lines[0]!r}] takes such a sum all the same." if lines and lines[0] else ""
 
 
 def named_blocks(net: nn.Module, blocks) -> dict[str, nn.Module]:

@@ -1,7 +1,10 @@
 """The residual steps of a forward pass: the sums of shortcut and branch that lead from state to state."""
 
+import functools
 import math
+from typing import Any
 
+from netbridge.foreign.choices import is_at
 from netbridge.foreign.operations import UNSEEN, Step
 from netbridge.foreign.sums import Sums
 from netbridge.foreign.vocabulary import ACTIVATIONS, ADDING, ADDING_PRODUCTS, SIGNATURES, SLICES, TRANSPARENT
@@ -14,28 +17,45 @@ class Graph(Sums):
 
     def steps(self) -> list[Step]:
         """The residual steps on the way to an output, in order."""
-        return self.sorted_steps()[0]
+        return list(self.sorted_steps()[0])
 
     def sorted_steps(self) -> tuple[list[Step], list[Step]]:
         """The residual steps in order, and the sums that reach back to an earlier state (`reaches_back`)."""
+        return self.sorted
+
+    @functools.cached_property
+    def sorted(self) -> tuple[list[Step], list[Step]]:
         found = self.candidates()
         origins = {step.state for step in found if step.identity}
         reached = {step.addition: self.follow_tail(step.addition, origins) for step in found}
         tails = {tail for after, tail in reached.values() if after is not None}
-        found = [step._replace(after=self.next_state(step.addition, reached[step.addition], tails)) for step in found]
+        every = [self.ending(step, self.next_state(step.addition, reached[step.addition], tails)) for step in found]
+        found = every
         regions = {step.addition: self.branch_between(step.state, step.addition) - {step.addition} for step in found}
         found = [step for step in found if not bridges(step, found, regions)]
         back = [step for step in found if self.reaches_back(step, found, regions[step.addition])]
         found = [step for step in found if step not in back]
         outermost = [step for step in found if not any(self.is_inside(step, regions[o.addition], o) for o in found)]
-        return number_names(outermost), back
+        named = number_names(outermost)
+        if self.choices.steps is None:
+            return named, back
+        taken = [step for step in named if self.choices.takes(step, self.operations[step.addition])]
+        known = {step.addition for step in taken}
+        others = [step for step in every if step.addition not in known]
+        taken += [
+            step
+            for step in others
+            if any(is_at(self.operations[step.addition], w) and ":" in w for w in self.choices.steps)
+        ]
+        return number_names(sorted(taken, key=lambda step: step.addition)), []
 
     def reaches_back(self, step: Step, found: list[Step], region: set[int]) -> bool:
         """Does it add a projection of an old state to what other steps made of it since, which go on beside this sum?
 
         Such as the first state that GCNII and APPNP mix into every one: no state and branch, but two states.
         """
-        if step.identity or self.is_partial(step):
+        whole = step.identity and not step.scale and step.branches[0].how != "towards"
+        if whole or self.is_partial(step):
             return False
         others = (other for other in found if other is not step and other.addition in region)
         return any(not self.is_inside(other, region, step) for other in others)
@@ -59,9 +79,12 @@ class Graph(Sums):
         for _ in range(LONGEST_TAIL + 1):
             if i in origins:
                 return i, tuple(names)
-            if len(self.users[i]) != 1 or self.operations[self.users[i][0]].shape != self.operations[addition].shape:
+            if len(self.users[i]) != 1:
                 break
-            i = self.users[i][0]
+            (after,) = self.users[i]
+            if self.operations[after].shape != self.operations[i].shape and not self.is_layout(after):
+                break
+            i = after
             names.append(self.operations[i].name)
         return None, tuple(names)
 
@@ -76,10 +99,18 @@ class Graph(Sums):
             return after
         fitting = [tail for tail in tails if names[: len(tail)] == tail]
         activated = not tails and bool(names) and names[0] in ACTIVATIONS
-        length = max(map(len, fitting)) if fitting else int(activated)
+        if not fitting and not activated:
+            return self.scaling_behind(addition)[1]
+        length = max(map(len, fitting)) if fitting else 1
         for _ in range(length):
             addition = self.users[addition][0]
         return addition
+
+    def ending(self, step: Step, after: int) -> Step:
+        """The same step with its next state, and the changes of layout on the way there."""
+        way = sorted(self.between(step.addition, after))
+        tail = tuple(i for i in way if self.is_layout(i))
+        return step._replace(after=after, tail=tail, end_axis=self.axis[after] or 0)
 
     def in_branches(self, steps: list[Step]) -> set[int]:
         """The operations between the states of these steps and their sums."""
@@ -113,8 +144,15 @@ class Graph(Sums):
                     found.append(operation.module)
         return found
 
-    def find_unexplained(self, steps: list[Step]) -> list[str]:
-        """The modules that add two things computed from one state, on the way from state to state, without a step.
+    def products_of(self, step: Step, why: str = "") -> list[int]:
+        """The products of two live things on the way from the leaves of a step to its sum, or those judged so."""
+        used: list[Any] = [*step.branches, *step.factors]
+        places = {one.place.operation for one in used if one.place is not None}
+        found = places | {self.resolve(self.source(branch.place), layouts=True) for branch in step.branches}
+        return [i for i in sorted(found) if i > 0 and self.verdict(i)[1] and (not why or self.verdict(i)[1] == why)]
+
+    def find_unexplained(self, steps: list[Step]) -> list[int]:
+        """The sums of two things computed from one state, on the way from state to state, that are no step.
 
         steps   the steps that were found; what lies in their branches is no matter
         """
@@ -128,8 +166,8 @@ class Graph(Sums):
             if len(merged) > 1 and math.prod(self.operations[i].shape) in sizes:
                 within = self.between(self.common_dominator(*merged[:2]), i)
                 if within.isdisjoint(step.addition for step in steps):
-                    found.append(self.operations[i].module)
-        return list(dict.fromkeys(found))
+                    found.append(i)
+        return found
 
     def parts_added(self, i: int) -> list[int]:
         """The things, as large as the result, that operation i adds or picks from: of a stack, what was stacked."""
@@ -189,7 +227,7 @@ def stages(steps: list[Step]) -> tuple[list[int], list[bool]]:
     stage: list[int] = []
     first: list[bool] = []
     for i, step in enumerate(steps):
-        opens = i == 0 or not step.identity or not same_layout(step.start[1:], steps[i - 1].start[1:])
+        opens = i == 0 or not step.identity or not same_layout(step.start, steps[i - 1].start)
         first.append(opens)
         stage.append((stage[-1] if stage else -1) + opens)
     return stage, first

@@ -19,6 +19,11 @@ class Operation(NamedTuple):
     in_place: bool = False
     numbers: tuple[float | None, ...] = ()  # the arguments that are plain numbers, None at the other places
     whole: bool = False  # its tensor holds whole numbers or truth values
+    details: str = ""  # what else tells it from another one: dimensions, modes, the name of a layer
+    constants: tuple[Any, ...] | None = None  # the tensors that come from no operation, by `id`; None: not known
+    several: bool = False  # it returns several tensors, which have one number
+    again: Any = None  # of a change of layout: repeats it on another tensor of this shape
+    line: str = ""  # the file and line of the user's code
 
     def operand(self, place: int) -> Any:
         """The operation behind an argument: its number, a tuple of numbers for a list, or None."""
@@ -36,44 +41,67 @@ class Place(NamedTuple):
 
 
 class Factor(NamedTuple):
-    """A part of the step size: what stands at `place`, or `number` where there is no place."""
+    """A part of a coefficient: what stands at `place`, or `number` where there is no place."""
 
     place: Place | None
     how: str = "times"  # or "over", for a divisor, or "rest", for 1 - w
     number: float = 1.0
     live: bool = False  # computed from the network's input
-    layout: int = 0  # how many changes of layout lie between the factor and the sum
+    layouts: tuple[int, ...] = ()  # the changes of layout between the factor and the sum, in the order they ran
+
+
+Product = tuple[Factor, ...]
 
 
 class Branch(NamedTuple):
-    """One summand beside the shortcut: the slope at `place`, and what it is multiplied by, the outermost first."""
+    """One summand beside the shortcut: f, which is what stands at `place` times `own`, and its weight, `factors`.
+
+    how     "plain"; "towards", where the state is taken from it (f - x); "product", where f has factors of its own
+    """
 
     place: Place
-    factors: tuple[Factor, ...] = ()
-    how: str = "plain"  # or "towards": slope = end - state; "product", "quotient": of this argument and the next one
+    factors: Product = ()
+    how: str = "plain"
+    layouts: tuple[int, ...] = ()  # the changes of layout between it and the sum
+    own: Product = ()
+    axis: int = 0  # of the samples, at its place
 
 
 class Step(NamedTuple):
-    """One residual sum and where to look."""
+    """One residual sum, x' = p (x + h f), and where to look.
+
+    The slope f is the sum of the branches, each times its own factors; of a tableau the sum divided by its weights.
+    """
 
     name: str
     module: str  # in whose forward the sum is
     addition: int  # the operation that forms the sum
     state: int  # x_t
     after: int  # x_{t+1}: the sum, or the activation or normalisation after it
-    identity: bool  # the shortcut is x_t itself
+    identity: bool  # the shortcut is x_t itself, times p
     shape: tuple[int, ...]  # of the sum
     start: tuple[int, ...]  # the shape of x_t, or of its projection
     shortcut: Place
     branches: tuple[Branch, ...]  # more than one in x + f + g, whose slope is f + g
     overwrites: bool = False  # x += f
+    size: tuple[Product, ...] = ()  # the products whose sum is h p; () for 1
+    scale: tuple[Product, ...] = ()  # the products whose sum is p; () for 1
+    tableau: tuple[int, ...] = ()  # the branches whose weights add up to a part of h: evaluations of one function
+    axis: int = 0  # of the samples, in the sum
+    end_axis: int = 0  # of the samples, in x_{t+1}
+    tail: tuple[int, ...] = ()  # the changes of layout between the sum and x_{t+1}
 
     @property
-    def factors(self) -> tuple[Factor, ...]:
-        """What the step size is the product of; several branches have no common one."""
-        return self.branches[0].factors if len(self.branches) == 1 else ()
+    def factors(self) -> Product:
+        """All that the step size is made of."""
+        return tuple(factor for product in (*self.size, *self.scale) for factor in product)
 
 
 class Summand(NamedTuple):
     operand: int
     branch: Branch
+
+
+def is_within(module: str, name: str) -> bool:
+    """Is a module another one or a part of it?"""
+    return not name or module == name or module.startswith(f"{name}.")

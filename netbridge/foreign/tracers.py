@@ -12,8 +12,10 @@ from typing import Any
 
 from torch import nn
 
-from netbridge.foreign.graph import stages
+from netbridge.foreign.graph import number_names, stages
+from netbridge.foreign.operations import is_within
 from netbridge.foreign.probes import Probe
+from netbridge.foreign.solvers import SolverSteps, solving
 from netbridge.foreign.watching import Pass, Watching, track_modules
 from netbridge.nested_tensors import first_tensor, state_given, tensors
 from netbridge.tracing.record import INCREMENT, SLOPE, Places
@@ -38,26 +40,38 @@ class StepTracer:
     sees = (SLOPE, INCREMENT)
 
     def __init__(self, net: nn.Module, call, first: Pass, named):
-        self.net, self.call, self.named = net, call, named
+        self.net, self.call, self.named, self.choices = net, call, named, first.choices
+        self.notes: list[str] = []
         self.operations: list[Any] = []
         self.steps: list[Any] = []
         self.hidden: list[Any] = []
         self.read(first)
-        every = first.graph().steps()
+        every = self.graph.steps()
         stage, opens = stages(every)
         chosen, _ = choose(every, named)
-        self.places = Places([every[i].name for i in chosen], [stage[i] for i in chosen], [opens[i] for i in chosen])
+        self.own = Places([every[i].name for i in chosen], [stage[i] for i in chosen], [opens[i] for i in chosen])
+        self.places = self.own  # after a pass, those with the steps of solvers
+        self.count: int | None = None  # of all steps of a pass
         if named is not None:
             self.rename()
+        if self.choices is not None and self.graph.candidates():
+            self.choices.check(first.operations, number_names(self.graph.candidates()))
+            places = self.places
+            places.stage, places.first = self.choices.arrange(places.names, places.stage, places.first)
 
     def read(self, seen: Pass):
         """Finds the steps of this pass; the passes that follow are expected to take the same ones."""
-        steps = seen.graph().steps()
+        self.graph = seen.graph()
+        steps = self.graph.steps()
         chosen, self.hidden = choose(steps, self.named)
+        self.solving = [module for module in solving(seen.operations) if self.is_named(module)]
+        self.hidden = [name for name in self.hidden if not any(is_within(module, name) for module in self.solving)]
         steps = [steps[i] for i in chosen]
         if self.steps and [(s.name, s.identity) for s in steps] != [(s.name, s.identity) for s in self.steps]:
             ours, theirs = ([step.name for step in some] for some in (self.steps, steps))
             raise ValueError(OTHER_WAY.format(f"the residual steps were {ours} and are {theirs}"))
+        for k, known in enumerate(self.steps):  # in the first pass no other axis was as long as that of the samples
+            steps[k] = steps[k]._replace(axis=known.axis, end_axis=known.end_axis)
         self.operations, self.steps = seen.operations, steps
 
     def __call__(self, batch, recorder: Recorder):
@@ -69,29 +83,47 @@ class StepTracer:
                 for operation, is_before, probe in Probe(k, step, recorder, self.operations).looks():
                     (before if is_before else behind).setdefault(operation, []).append(probe)
             path: list[str] = []
+            taken = SolverSteps(recorder, self.is_named)
             with (
                 track_modules(self.net, path),
-                Watching(tensors(batch), path, self.operations, before, behind) as watching,
+                Watching(tensors(batch), path, self.operations, before, behind, taken) as watching,
             ):
                 output = self.call(self.net, batch)
             if watching.is_complete():
+                self.arrange(taken)
                 return output
             outputs = [n for t in tensors(output) if isinstance(n := watching.number(t), int)]
-            self.read(Pass(watching.operations, outputs, {}))
+            self.read(Pass(watching.operations, outputs, {}, self.choices))
         raise ValueError(OTHER_WAY.format(f"{ATTEMPTS} passes of one batch went different ways"))
+
+    def arrange(self, taken: SolverSteps):
+        """Puts the steps of solvers among the others; all batches must have as many."""
+        self.places = taken.arrange(self.own)
+        before, self.count = self.count, len(self.places.names)
+        if before not in (None, self.count):
+            raise ValueError(
+                f"`net` solves an equation in {self.solving[0]!r} by a method that takes as many steps as it needs, "
+                f"{self.count} for this batch and {before} for the one before. Trace one batch at a time, or all "
+                "images at once (batch_size=...), or give the solver a grid."
+            )
+
+    def is_named(self, module: str) -> bool:
+        """Are the steps in this module observed?"""
+        return self.named is None or any(is_within(module, name) for name in self.named)
 
     def rename(self):
         """Names a step after its block where the block has only this step."""
         for name in self.named:
             inside = [k for k, step in enumerate(self.steps) if is_within(step.module, name)]
             if len(inside) == 1:
-                self.places.names[inside[0]] = name
+                self.own.names[inside[0]] = name
 
 
 class BlockTracer:
     """Observes named blocks at their ends only: what goes in and what comes out."""
 
     sees = (INCREMENT,)
+    notes: tuple[str, ...] = ()
 
     def __init__(self, net: nn.Module, call, blocks: dict[str, nn.Module]):
         self.net, self.call, self.blocks = net, call, blocks
@@ -140,7 +172,3 @@ def choose(steps, named):
         return list(range(len(steps))), []
     chosen = [i for i, step in enumerate(steps) if any(is_within(step.module, name) for name in named)]
     return chosen, [name for name in named if not any(is_within(step.module, name) for step in steps)]
-
-
-def is_within(module: str, name: str) -> bool:
-    return not name or module == name or module.startswith(f"{name}.")

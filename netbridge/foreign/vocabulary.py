@@ -10,7 +10,8 @@ ACTIVATIONS = set(
 CURVED = ACTIVATIONS | set(
     "abs absolute sign square sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh erf "  # noqa: SIM905
     "pow reciprocal round floor ceil trunc frac fix maximum minimum floordiv floor_divide glu "
-    "scaled_dot_product_attention multi_head_attention_forward lstm gru rnn_tanh rnn_relu".split()
+    "scaled_dot_product_attention multi_head_attention_forward lstm gru rnn_tanh rnn_relu "
+    "odeint odeint_adaptive odeint_untold".split()
 )  # nonlinear functions: what goes through one is no shortcut
 PRODUCTS = set("mul div matmul bmm mm mv einsum baddbmm addmm bilinear addcmul addcdiv lerp".split())  # noqa: SIM905
 ADDING = set("add sub addcmul addcdiv lerp index_add scatter_add scatter_reduce index_put index_copy setitem".split())  # noqa: SIM905
@@ -24,8 +25,21 @@ LAYOUTS = set(
     "permute transpose t mt reshape reshape_as view view_as ravel flatten unflatten swapaxes swapdims movedim moveaxis "  # noqa: SIM905
     "squeeze unsqueeze roll getitem".split()
 )  # the same numbers in another order: the norm of a sample does not change
-RESHAPING = TRANSPARENT | {"reshape", "reshape_as", "view", "view_as", "ravel", "flatten", "unflatten", "squeeze"}
-RESHAPING |= {"unsqueeze", "getitem"}  # the same numbers in the same order
+JOINS = {"cat", "concat", "concatenate", "stack", "setitem", "index_put", "index_copy", "where", "fold"}
+EXPANDING = {
+    "expand",
+    "expand_as",
+    "broadcast_to",
+    "repeat",
+    "tile",
+    "repeat_interleave",
+}  # the same numbers several times
+POINTWISE = (ACTIVATIONS - {"softmax"}) | set(
+    "add sub mul div neg abs absolute sign square sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos "  # noqa: SIM905
+    "atan sinh cosh erf pow reciprocal round floor ceil trunc frac fix maximum minimum where gt ge lt le eq ne rpow "
+    "addcmul addcdiv lerp clamp_min clamp_max heaviside nan_to_num float bool to type type_as double half".split()
+)  # every element of the result depends on one element of each argument
+RANDOM = ("rand", "bernoulli", "dropout", "normal", "multinomial", "droppath", "drop_path", "stochastic")
 SHAPED = set(
     "zeros_like ones_like empty_like full_like rand_like randn_like randint_like new_zeros new_ones new_empty new_full "  # noqa: SIM905
     "new_tensor".split()
@@ -36,7 +50,7 @@ SPELLINGS = {
     "add": "iadd radd",
     "sub": "isub rsub subtract",
     "mul": "imul rmul multiply",
-    "div": "truediv itruediv true_divide divide",
+    "div": "truediv itruediv rtruediv rdiv true_divide divide",
     "neg": "negative",
 }
 CANONICAL = {spelling: name for name, spellings in SPELLINGS.items() for spelling in spellings.split()}
@@ -51,6 +65,9 @@ SIGNATURES = {
     "addcdiv": ("input", "tensor1", "tensor2", "value"),
     "stack": ("tensors", "dim"),
     "sum": ("input", "dim"),
+    "clamp": ("input", "min", "max"),
+    "clip": ("input", "min", "max"),
+    "clamp_min": ("input", "min"),
 }  # the arguments of the operations that make a step, in torch's own order
 
 
@@ -63,7 +80,7 @@ def describe(name: str, args, kwargs) -> tuple[str, list]:
     name = CANONICAL.get(plain, plain)
     signature = SIGNATURES.get(name, ())
     args += [kwargs.get(key) for key in signature[len(args) :]]
-    if plain == "rsub":
+    if plain in ("rsub", "rtruediv", "rdiv"):
         args[:2] = args[1::-1]
     if name == "getitem" and not is_plain_index(args[1]):
         return "index", args

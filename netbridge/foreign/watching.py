@@ -4,8 +4,10 @@ A function mode of torch sees every torch function of a pass, branches of Python
 """
 
 import contextlib
+import functools
+import sys
 import weakref
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
@@ -13,19 +15,29 @@ from torch.overrides import TorchFunctionMode
 
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import UNSEEN, Operation
-from netbridge.foreign.vocabulary import LIKE, describe, is_number
+from netbridge.foreign.solvers import watch_solvers
+from netbridge.foreign.vocabulary import LAYOUTS, LIKE, describe, is_number
 from netbridge.nested_tensors import first_tensor, tensors
 
 
-class Pass(NamedTuple):
-    """One pass written down."""
+class Pass:
+    """One pass written down.
 
-    operations: list[Operation]
-    outputs: list[int]
-    ends: dict[str, tuple]  # the shapes of a sample before and after each module that ran
+    operations  in the order they ran
+    outputs     the numbers of those that made what the network returned
+    ends        the shapes of a sample before and after each module that ran
+    choices     what the caller decides
+    """
+
+    def __init__(self, operations: list[Operation], outputs: list[int], ends: dict[str, tuple], choices=None):
+        self.operations, self.outputs, self.ends, self.choices = operations, outputs, ends, choices
 
     def graph(self) -> Graph:
-        return Graph(self.operations, self.outputs)
+        return self.analysed
+
+    @functools.cached_property
+    def analysed(self) -> Graph:
+        return Graph(self.operations, self.outputs, self.choices)
 
 
 def signature_of(operation: Operation) -> tuple:
@@ -41,17 +53,30 @@ class Watching(TorchFunctionMode):
     expected    the operations of an earlier pass; where this one leaves their way, `same_way` becomes False
     before      probes by the number of the operation whose arguments they look at: probe(arguments)
     behind      probes by the number of the operation whose result they look at: probe(result)
+    steps       a `SolverSteps`, which is told of the steps of solvers
     """
 
-    def __init__(self, inputs: list[torch.Tensor], modules: list[str], expected=None, before=None, behind=None):
+    def __init__(
+        self, inputs: list[torch.Tensor], modules: list[str], expected=None, before=None, behind=None, steps=None
+    ):
         super().__init__()
+        self.solvers = watch_solvers(self, steps)
         self.modules, self.expected, self.before, self.behind = modules, expected, before or {}, behind or {}
         self.same_way = expected is not None
         self.operations = [Operation("input", (), shape=tuple(inputs[0].shape), whole=is_whole(inputs[0]))]
+        self.inside: set[int] | None = None  # within a solver: the operations whose numbers it has taken
         self.numbers: dict[int, tuple[weakref.ref, int]] = {}
         self.sharing: dict[int, list[weakref.ref]] = {}  # the numbered tensors by the memory they lie in
         for tensor in inputs:
             self.give_number(tensor, 0)
+
+    def __enter__(self):
+        self.solvers.__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        self.solvers.__exit__(*error)
 
     def give_number(self, tensor: torch.Tensor, number: int):
         if self.number(tensor) is None and (memory := memory_of(tensor)) is not None:
@@ -89,6 +114,28 @@ class Watching(TorchFunctionMode):
             self.give_number(tensor, len(self.operations))
             self.operations.append(Operation(UNSEEN, (), shape=tuple(tensor.shape), module=self.module()))
 
+    @contextlib.contextmanager
+    def stand_for(self, name: str):
+        """A context manager: what runs within it is one operation of this name; it yields a function of its result."""
+        self.inside, module = set(), self.module()
+
+        def write(result: torch.Tensor):
+            inputs: Any = tuple(sorted(self.inside or ()))
+            self.give_number(result, len(self.operations))
+            operation, ahead = Operation(name, inputs, inputs, tuple(result.shape), module), self.ahead()
+            self.same_way = ahead is not None and signature_of(ahead) == signature_of(operation)
+            self.operations.append(operation)
+
+        try:
+            yield write
+        finally:
+            self.inside = None
+
+    def ahead(self) -> Operation | None:
+        """The operation that comes next, if the pass goes on as the earlier one did."""
+        count = len(self.operations)
+        return self.expected[count] if self.same_way and count < len(self.expected) else None
+
     def module(self) -> str:
         return self.modules[-1] if self.modules else ""
 
@@ -99,11 +146,22 @@ class Watching(TorchFunctionMode):
             return number if reference is not None and reference() is value else None  # an id may be used again
         return tuple(self.number(part) for part in value) if isinstance(value, tuple | list) else None
 
+    def constant(self, value) -> Any:
+        """Something that tells one tensor that comes from no operation from another."""
+        if isinstance(value, tuple | list):
+            return tuple(map(self.constant, value))
+        return id(value) if isinstance(value, torch.Tensor) and self.number(value) is None else None
+
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if self.inside is not None:
+            self.inside.update(n for t in tensors((args, kwargs)) if isinstance(n := self.number(t), int))
+            return func(*args, **kwargs)
         raw = getattr(func, "__name__", "")
         if raw == "__get__":  # a property, such as x.mT
             raw = getattr(getattr(func, "__self__", None), "__name__", raw)
+        if raw == "glu":
+            return self.take_apart(func, types, args, kwargs)
         name, arguments = describe(raw, args, kwargs)
         taken = args[:1] if name in LIKE else args[1:] if name == "copy" else args
         given = tensors(taken if name in LIKE else (taken, kwargs))
@@ -111,10 +169,11 @@ class Watching(TorchFunctionMode):
             self.number_unseen(tensor)
         inputs: Any = tuple(n for t in given if (n := self.number(t)) is not None)
         count, module = len(self.operations), self.module()
-        ahead = self.expected[count] if self.same_way and count < len(self.expected) else None
+        repeat = repeating(func, args[1:], kwargs)
+        ahead = self.ahead()
         if ahead is not None and signature_of(ahead) == (name, inputs, module):
             for probe in self.before.get(count, ()):
-                probe(arguments)
+                probe(arguments, repeat)
         operands = tuple(map(self.number, arguments))
         result = func(*args, **kwargs)
         made = first_tensor(result)
@@ -124,12 +183,22 @@ class Watching(TorchFunctionMode):
             result_of = result
         if made is None:
             return result
-        in_place = raw.startswith("__i") or (raw.endswith("_") and not raw.endswith("__"))
-        numbers = tuple(float(a) if is_number(a) else None for a in arguments)
-        operation = Operation(name, inputs, operands, tuple(made.shape), module, in_place, numbers, is_whole(made))
-        self.operations.append(operation)
-        if ahead is None or signature_of(ahead) != signature_of(operation):
+        if name in ("view_as", "reshape_as"):
+            repeat = repeating(torch.Tensor.reshape, (made.shape,), {})
+        if ahead is not None and signature_of(ahead) == (name, inputs, module):
+            again = ahead.again and repeat
+            operation = ahead if ahead.shape == made.shape else ahead._replace(shape=tuple(made.shape), again=again)
+        else:
             self.same_way = False
+            in_place = raw.startswith("__i") or (raw.endswith("_") and not raw.endswith("__"))
+            numbers = tuple(float(a) if is_number(a) else None for a in arguments)
+            details = repr([shown(value) for value in (*arguments, *sorted(kwargs.items()))])
+            constants = tuple(map(self.constant, (*arguments, *kwargs.values())))
+            operation = Operation(
+                name, inputs, operands, tuple(made.shape), module, in_place, numbers, is_whole(made), details,
+                constants, len(tensors(result_of)) > 1, repeat if name in LAYOUTS else None, line_of_user(),
+            )  # fmt: skip
+        self.operations.append(operation)
         for tensor in tensors(result_of):
             self.give_number(tensor, count)
         if args and made is args[0]:
@@ -139,9 +208,44 @@ class Watching(TorchFunctionMode):
                 probe(result_of)
         return result
 
+    def take_apart(self, glu, types, args, kwargs):
+        """Writes a gated linear unit down as the product of its one half with the sigmoid of the other, which it is."""
+        whole, dim = kwargs.get("input", args[:1]), kwargs.get("dim", (*args, -1, -1)[1])
+        whole = whole[0] if isinstance(whole, tuple) else whole
+        left, right = self.__torch_function__(torch.chunk, types, (whole, 2, dim))
+
+        def mul(left, gate):
+            return glu(whole, dim)
+
+        return self.__torch_function__(mul, types, (left, self.__torch_function__(torch.sigmoid, types, (right,))))
+
     def is_complete(self) -> bool:
         """Did the whole pass go the expected way?"""
         return self.same_way and len(self.operations) == len(self.expected)
+
+
+def repeating(func, rest, kwargs):
+    """An operation on another first tensor; it keeps no hold of the one that it ran on."""
+    return lambda tensor: func(tensor, *rest, **kwargs)
+
+
+def shown(value) -> Any:
+    """An argument without its tensors."""
+    if isinstance(value, torch.Tensor):
+        return "tensor"
+    return [shown(part) for part in value] if isinstance(value, tuple | list) else value
+
+
+def line_of_user() -> str:
+    """File and line of the innermost code that runs which is neither ours nor a part of torch's functions."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        parts = path.replace("\\", "/")
+        if "/netbridge/foreign/" not in parts and ("/torch/" not in parts or "/torch/nn/modules/" in parts):
+            return f"{path}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
 
 
 @contextlib.contextmanager
@@ -175,14 +279,17 @@ def sample_shape(value) -> tuple[int, ...] | None:
     return None if tensor is None else tuple(tensor.shape[1:])
 
 
-def watch_pass(net: nn.Module, call, batch) -> Pass:
+def watch_pass(net: nn.Module, call, batch, choices=None) -> Pass:
     """One pass of `batch`, written down."""
     path: list[str] = []
     ends: dict[str, tuple] = {}
+    known = "torchdiffeq" in sys.modules
     with track_modules(net, path, ends), Watching(tensors(batch), path) as watching:
         result = call(net, batch)
         outputs = [n for t in tensors(result) if isinstance(n := watching.number(t), int)]
-    return Pass(watching.operations, outputs, ends)
+    if not known and "torchdiffeq" in sys.modules:  # imported by this pass, which therefore saw its sums
+        return watch_pass(net, call, batch, choices)
+    return Pass(watching.operations, outputs, ends, choices)
 
 
 def memory_of(tensor: torch.Tensor) -> int | None:

@@ -13,6 +13,7 @@ from netbridge.model.solve import Layer, Memory, Observation, fixed_tableau
 from odelab.methods.tableau import Method
 
 WEIGHTS = ("shared", "interpolated")
+LIGHTEST = 1.5  # in images that are meant to lie in [0, 1], which resizing may exceed a little
 
 
 class Stem(nn.Module):
@@ -139,14 +140,34 @@ class Configured(nn.Module):
         self.normalisation: dict | None = None
         self.about: dict = {}
 
+    def __prepare_scriptable__(self):
+        raise TypeError(
+            f"a {type(self).__name__} of netbridge takes its steps in Python, which torch.jit.script does not read; "
+            "torch.export.export, torch.compile and torch.jit.trace make programs of it."
+        )
+
+    def _repr_pretty_(self, printer, cycle: bool) -> None:
+        """What a notebook shows of a network that is the last line of a cell; `print` shows its layers."""
+        family, gates = self.config.get("family", "resnet"), self.config["controllers"]
+        kinds = " and ".join(dict.fromkeys(map(str, gates)))
+        count = sum(parameter.numel() for parameter in self.parameters())
+        scored = f", test accuracy {self.about['test_accuracy']:.2%}" if "test_accuracy" in self.about else ""
+        printer.text(f"{type(self).__name__}({family} of {len(gates)} {kinds} blocks, {count:,} parameters{scored})")
+
     def check_images(self, x: torch.Tensor) -> None:
         """Raises ValueError for anything but images with as many channels as the network takes."""
         channels = self.config["in_channels"]
-        if x.ndim != 4 or x.shape[1] != channels:
-            raise ValueError(f"`x` must be images (N, {channels}, height, width), got shape {tuple(x.shape)}.")
+        if not torch.jit.is_tracing() and (x.ndim != 4 or x.shape[1] != channels):
+            behind = " Channels are axis 1: x.permute(0, 3, 1, 2)." if x.ndim == 4 and x.shape[3] == channels else ""
+            raise ValueError(f"`x` must be images (N, {channels}, height, width), got shape {tuple(x.shape)}.{behind}")
 
     def normalise(self, images: torch.Tensor) -> torch.Tensor:
-        """Images in [0, 1] as this network was trained to see them."""
+        """Images in [0, 1] as this network was trained to see them; bytes from 0 to 255 are refused."""
+        if not images.is_floating_point() or (images.numel() and images.max() > LIGHTEST):
+            raise ValueError(
+                f"`images` must be numbers in [0, 1], got {images.dtype} up to {images.max().item():.3g}; of bytes "
+                "they are images.float() / 255."
+            )
         if self.normalisation is None:
             return images
         mean, std = (images.new_tensor(self.normalisation[key]).view(1, -1, 1, 1) for key in ("mean", "std"))

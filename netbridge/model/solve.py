@@ -157,7 +157,7 @@ def holds_output(block) -> bool:
 
 def check_step_size(h, slope, controller) -> None:
     """Raises where h is neither a number nor a tensor whose first axis matches the samples of the slope."""
-    if isinstance(h, float | int):
+    if isinstance(h, float | int) or torch.jit.is_tracing():  # which would write comparisons of sizes down, and warn
         return
     name = controller.name or type(controller).__name__
     if not isinstance(h, torch.Tensor):

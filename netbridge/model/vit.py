@@ -59,7 +59,7 @@ class Patches(nn.Module):
         self.position = nn.Parameter(torch.zeros(1, features, size // patch, size // patch))
 
     def forward(self, x):
-        if x.shape[2] % self.patch or x.shape[3] % self.patch:
+        if not torch.jit.is_tracing() and (x.shape[2] % self.patch or x.shape[3] % self.patch):
             raise ValueError(
                 f"`x` must be images whose height and width are multiples of the patch, {self.patch}; got "
                 f"{x.shape[2]} x {x.shape[3]}."

@@ -13,9 +13,9 @@ from netbridge.model.block import Block
 from netbridge.nested_tensors import first_tensor, tensors
 from netbridge.spectrum.chain import RELUS, NotAChain, chain_between, chain_of
 from netbridge.spectrum.separation import NotSeparable, Separation, fresh_buffers, watch_block, watched_step
-from netbridge.spectrum.symbolic import NotTraceable, same, symbolic
 from netbridge.step_sizes.base import Shared
 from netbridge.surgery.absorb import has_hooks, is_plain
+from netbridge.surgery.symbolic import NotTraceable, same, symbolic
 from netbridge.tracing.batches import sample_of
 from netbridge.tracing.preservation import independent_copy, unwrap
 
@@ -148,7 +148,7 @@ def read_program(parts: Anatomy, program: fx.GraphModule, graph: Graph, nodes: l
         )
     (step,) = steps
     added = graph.operations[step.addition].name in ("add", "sub")
-    if not (added and len(step.branches) == 1 and ends_at(end, nodes[step.addition])):
+    if not (added and ends_at(end, nodes[step.addition])):
         raise NotSeparable("it adds no single branch, or something follows the addition")
     separation = Separation(program, graph, nodes, step)
     if step.factors:
@@ -172,18 +172,16 @@ def watch_step(parts: Anatomy, block: nn.Module, sample: torch.Tensor) -> None:
     if graph.find_out_of_sight():
         parts.branch, parts.reason = None, "it adds or multiplies what comes from no function of torch's"
     elif len(steps) == 1:  # which may start behind the input, at a normalisation of it: f is a function of the input
-        parts.identity = steps[0].identity and steps[0].state == 0
-        try:
-            parts.branch, size = watched_step(block, first, steps[0], sample)
-        except NotSeparable as error:
-            parts.branch, parts.reason = None, str(error)
-        else:
-            parts.increment, parts.size_at = None, size if steps[0].factors else None
+        (step,) = steps
+        parts.identity = step.identity and step.state == 0 and not step.scale
+        parts.branch, size = watched_step(block, first, step, sample)
+        parts.size_at = size if step.factors or step.tableau else None
+        parts.increment = parts.increment if step.scale else None  # which is p (x + h f) - x there
 
 
 def is_live(steps: list[Step]) -> bool:
     """Does a step size depend on the state?"""
-    return any(factor.live for step in steps for branch in step.branches for factor in branch.factors)
+    return any(factor.live for step in steps for factor in step.factors)
 
 
 def ends_at(end, addition: fx.Node) -> bool:

@@ -14,7 +14,7 @@ from torch import nn
 import odelab
 from netbridge.spectrum.anatomy import Anatomy, anatomy
 from netbridge.spectrum.autodiff import differentiated_spectrum, exact_attention, jacobian_operator, tangent
-from netbridge.spectrum.chain import Convolution
+from netbridge.spectrum.chain import Convolution, is_reducible
 from netbridge.spectrum.reduction import (
     Gate,
     LinearMap,
@@ -147,7 +147,7 @@ def block_operator(block: nn.Module, x, part: str = "residual", gate="live", dty
 
 def relu_jacobian(parts: Anatomy, x: torch.Tensor, part: str, gate) -> LinearMap | None:
     """The Jacobian as a product of convolutions and diagonals, or None where the block is not made of ReLUs."""
-    if parts.layers is None or not parts.identity:
+    if parts.layers is None or not parts.identity or not is_reducible(parts.layers):
         return None
     if not any(isinstance(layer, Convolution) for layer in parts.layers):
         return None

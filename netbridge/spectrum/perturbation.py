@@ -3,9 +3,11 @@
 The paper is "ASR: Attention-alike Structural Re-parameterization". Its bound is
 
 epsilon_{t+1} <= epsilon_t (||shortcut|| + alpha_t L_t), alpha_t = max |h_t| (with tanh h may be negative), L_t the
-product of the operator norms of the branch's layers, normalisations folded in, where a ReLU counts as 1. The paper
-has ||W_t|| for L_t and 1 for the shortcut, and begins the product of its Eq. 9 at t = 1 instead of 0. The proof takes
-the step size for a constant: with a live gate alpha_t is what these images showed, and the product bounds nothing.
+product of the norms of the branch's layers, normalisations folded in: of a linear layer its operator norm, with its
+padding; of an activation its largest slope, which is 1 for a ReLU and 1.13 for GELU; of a max-pool the root of the
+number of windows that a place may lie in. The paper has ||W_t|| for L_t and 1 for the shortcut, and begins the product
+of its Eq. 9 at t = 1 instead of 0. The proof takes the step size for a constant: with a live gate alpha_t is what these
+images showed, and the product bounds nothing.
 """
 
 import contextlib
@@ -20,7 +22,7 @@ from netbridge.model.network import Network
 from netbridge.nested_tensors import first_tensor
 from netbridge.spectrum.anatomy import Anatomy, anatomy
 from netbridge.spectrum.autodiff import pullback, tangent, tell_in_words
-from netbridge.spectrum.chain import Convolution, Scaling
+from netbridge.spectrum.chain import Affine, Bounded, Convolution, Scaling
 from netbridge.tracing.batches import images_of, to_network
 from netbridge.tracing.differentiable import widen
 from netbridge.tracing.preservation import preserve, unwrap
@@ -76,10 +78,11 @@ def perturbation_bound(
     """Bound how far a perturbation can grow through a network, and measure how far it does (Theorem 6.1 of ASR).
 
     The bound after block t is the product of ||shortcut|| + alpha L over the blocks so far: alpha is the largest |h|
-    that these images showed, L the product of the operator norms of the branch's layers. A perturbation is followed
+    that these images showed, L the product of the norms of the branch's layers. A perturbation is followed
     through all blocks, first in a random direction, then turned towards the one that grows most.
 
-    net     a network with residual blocks of convolutions, normalisations and ReLUs, ours or anybody's
+    net     a network, ours or anybody's, whose branches are made of convolutions (with any padding, also with
+            weight_norm or spectral_norm), linear layers, batch normalisations, activations, pools and dropout
     images  a batch (N, channels, height, width)
     blocks  names of the blocks in order; by default those that `nb.block_states` finds
     size    of the perturbation, relative to the norm of the state before the first block; 1e-3
@@ -116,8 +119,8 @@ def block_norms(name: str, block: nn.Module, states: torch.Tensor):
     parts = anatomy(block, states[:1])
     if parts.layers is None or parts.shortcut is None:
         raise ValueError(
-            f"block {name!r} has no known operator norm: {parts.reason}. The bound is for branches of convolutions, "
-            "normalisations and ReLUs."
+            f"block {name!r} has no known operator norm: {parts.reason}. The bound is for branches of linear layers, "
+            "normalisations with fixed statistics, max-pools and activations."
         )
     with torch.no_grad():
         lipschitz = chain_norm(parts.layers, states[:1])
@@ -138,6 +141,10 @@ def chain_norm(layers: list, x: torch.Tensor) -> float:
             product *= operator_norm(layer, (int(x.shape[2]), int(x.shape[3])))
         elif isinstance(layer, Scaling):
             product *= float(layer.scale.abs().max())
+        elif isinstance(layer, Affine):
+            product *= map_norm(layer.function, x)
+        elif isinstance(layer, Bounded):
+            product *= layer.lipschitz
         x = layer(x)
     return product
 

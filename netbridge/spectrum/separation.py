@@ -13,8 +13,9 @@ from torch import fx, nn
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import Place, Step
 from netbridge.foreign.tracers import StepTracer
-from netbridge.foreign.vocabulary import LAYOUTS, describe
+from netbridge.foreign.vocabulary import LAYOUTS
 from netbridge.foreign.watching import Pass, watch_pass
+from netbridge.surgery.symbolic import argument_of
 from netbridge.tracing.batches import run
 from netbridge.tracing.recorder import Recorder
 
@@ -27,15 +28,20 @@ class Separation:
     """The step of a program taken apart.
 
     program, graph, nodes   as `symbolic` returns them
-    step                    a step of one branch that is added or subtracted
+    step                    a step of one branch that is added or subtracted; NotSeparable for any other
     """
 
     def __init__(self, program: fx.GraphModule, graph: Graph, nodes: list[fx.Node], step: Step):
         self.program, self.graph, self.nodes, self.step = program, graph, nodes, step
-        (branch,) = step.branches
-        places = [factor.place for factor in branch.factors if factor.place is not None]
+        branch, *others = step.branches
+        products = max(1, len(step.size))
+        if others or branch.how != "plain" or branch.factors or step.scale or products > 1:
+            raise NotSeparable("it adds no single branch to its state")
+        places = [factor.place for factor in step.factors if factor.place is not None]
         self.gates = {place.operation: place.path[0] for place in places if place.operation != step.addition}
         self.slope = graph.source(branch.place)
+        if graph.operations[self.slope].name == "glu":
+            raise NotSeparable("its step size is a part of a gated linear unit")
         self.added = graph.source(Place(step.addition, (1 - step.shortcut.path[0],)))
         self.way = self.find_way()
         self.before = {nodes[i]: nodes[j] for i, j in zip(self.way, [self.slope, *self.way], strict=False)}
@@ -46,7 +52,9 @@ class Separation:
         while i != self.slope:
             way.append(i)
             if i not in self.gates:
-                (i,) = self.graph.sources(i)
+                i, *others = self.graph.sources(i)
+                if others:
+                    raise NotSeparable("its branch is multiplied in a way that cannot be read")
                 continue
             inside, gate = (self.graph.operations[i].operand(k) for k in (1 - self.gates[i], self.gates[i]))
             if inside == gate:
@@ -61,7 +69,9 @@ class Separation:
 
     def shortcut(self) -> fx.GraphModule:
         """The program of the shortcut."""
-        return program_until(self.program, argument(self.nodes, self.step.shortcut))
+        return program_until(
+            self.program, argument_of(self.nodes[self.step.shortcut.operation], self.step.shortcut.path)
+        )
 
     def branch(self) -> fx.GraphModule:
         """The program of the slope, in the layout in which it is added: without factors, which may overwrite it."""
@@ -104,22 +114,12 @@ class Separation:
     def scale(self) -> float:
         """What the addition itself multiplies by: -1 in a subtraction, `alpha`."""
         operation = self.graph.operations[self.step.addition]
-        value: Any = argument(self.nodes, Place(self.step.addition, (2,)))
+        value: Any = argument_of(self.nodes[self.step.addition], (2,))
         if value is None:
             value = 1.0
         if not isinstance(value, int | float):
             raise NotSeparable("its branch is added with a factor (alpha) that is computed")
         return -float(value) if operation.name == "sub" else float(value)
-
-
-def argument(nodes: list[fx.Node], place: Place) -> Any:
-    """What stands at an argument of an operation: a node or a plain value."""
-    node = nodes[place.operation]
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    value: Any = describe(name, node.args, node.kwargs)[1]
-    for part in place.path:
-        value = value[part]
-    return value
 
 
 def program_until(program: fx.GraphModule, end: Any) -> fx.GraphModule:
@@ -159,6 +159,8 @@ def fresh_buffers(block: nn.Module):
 class Seen(Recorder):
     """Keeps slope and step size of the one step of a block, of which a trace keeps the norms."""
 
+    keeps = True  # the slope is to be in the layout of the sum
+
     def __init__(self):
         super().__init__(())
 
@@ -190,10 +192,7 @@ def watch_block(block: nn.Module, sample: torch.Tensor) -> Pass:
 
 
 def watched_step(block: nn.Module, first: Pass, step: Step, sample: torch.Tensor) -> tuple[Callable, Callable]:
-    """Branch and step size of a block that makes one step from its input on; `first` is a pass of the sample.
-
-    Raises NotSeparable where the branch is multiplied in another layout than it is added in.
-    """
+    """Branch and step size of a block that makes one step from its input on; `first` is a pass of the sample."""
     tracer, seen = StepTracer(block, run, first, None), Seen()
 
     def look(u: torch.Tensor) -> Seen:
@@ -201,7 +200,4 @@ def watched_step(block: nn.Module, first: Pass, step: Step, sample: torch.Tensor
             tracer(u.clone(), seen)
         return seen
 
-    with torch.no_grad():
-        if look(sample).branch.shape != step.shape:
-            raise NotSeparable("its branch is multiplied in another layout than it is added in")
     return lambda u: look(u).branch, lambda u: look(u).step_size

@@ -85,7 +85,7 @@ class ASR(Controller, name="asr"):
             return self.psi.prod(dim=0), memory
         memory = (None,) * len(self.heads) if memory is None else memory
         gates, memories = [], []
-        for head, psi, held in zip(self.heads, self.psi.unsqueeze(1), memory, strict=True):
+        for head, psi, held in zip(self.heads, self.psi.unsqueeze(1).unbind(), memory, strict=True):
             gate, held = head.advance(held, head.of_constant(psi), self.activation)
             gates.append(gate)
             memories.append(held)

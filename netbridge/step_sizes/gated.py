@@ -5,10 +5,13 @@ import math
 import torch
 from torch import nn
 
+from netbridge.foreign.flow import Flow
+from netbridge.foreign.operations import Place, Step
+from netbridge.foreign.vocabulary import LAYOUTS
 from netbridge.model.layers import LayerScale, Sum
 from netbridge.model.solve import check_step_size
 from netbridge.step_sizes import spec
-from netbridge.surgery.absorb import SelfAttention, last_layer
+from netbridge.surgery.absorb import SelfAttention, is_torchs, last_layer
 
 SIZES = ("num_features", "num_channels", "out_channels", "out_features", "embed_dim")
 
@@ -25,6 +28,10 @@ class Gated(nn.Module):
     layer       the layer whose output is multiplied
     controller  a name, such as "se" or "asr(se)", an `nb.Spec` or a class of your own
     channels    channels of the layer's output; None: asked of the layer
+    axis        where the output has them; None: asked of the layer
+    into        the layers before the end of `layer` into which a constant step size can be folded, where `layer` is an
+                activation or ends in a change of layout; None: it is folded into `layer` itself
+    positive    whether that can only be a constant which is nowhere negative
 
     Raises ValueError for controllers that need the blocks of a stage, and for channels that do not fit.
 
@@ -37,7 +44,15 @@ class Gated(nn.Module):
     True
     """
 
-    def __init__(self, layer: nn.Module, controller, channels: int | None = None):
+    def __init__(
+        self,
+        layer: nn.Module,
+        controller,
+        channels: int | None = None,
+        axis: int | None = None,
+        into: tuple[nn.Module, ...] | None = None,
+        positive: bool = True,
+    ):
         super().__init__()
         wanted, known = spec.spec_of(controller), channels_of(layer)
         if wanted.kind.shared or wanted.kind.modifies_branch:
@@ -58,14 +73,15 @@ class Gated(nn.Module):
         self.channels: int = known if channels is None else channels  # type: ignore[assignment]  # not both are None
         self.controller = spec.build(wanted, self.channels, pool)
         self.shared.update(pool)
-        self.axis = channel_axis(layer) or 1
+        self.axis = axis or channel_axis(layer) or 1
+        self.into, self.positive = into, positive
         if isinstance(layer, nn.MultiheadAttention):  # what torch's encoders ask of it; None keeps them off the kernel
             self.batch_first, self.in_proj_bias = layer.batch_first, None  # that would compute it without a step size
 
     def forward(self, x, *more, **options):
         out = self.layer(x, *more, **options)
         slope = out[0] if isinstance(out, tuple) else out
-        if slope.shape[self.axis] != self.channels:
+        if not torch.jit.is_tracing() and slope.shape[self.axis] != self.channels:
             raise ValueError(
                 f"`channels` = {self.channels}, but a {type(self.layer).__name__} returned shape {tuple(slope.shape)}, "
                 f"whose channels are taken to be axis {self.axis}."
@@ -81,9 +97,9 @@ class Gated(nn.Module):
         return (gated, *out[1:]) if isinstance(out, tuple) else gated
 
 
-def gate(layer: nn.Module, controller, channels: int | None = None, like: torch.Tensor | None = None) -> Gated:
+def gate(layer: nn.Module, controller, channels=None, like: torch.Tensor | None = None, **options) -> Gated:
     """A step size behind a layer of a network, in the layer's precision (else that of `like`), place and mode."""
-    gated = Gated(layer, controller, channels)
+    gated = Gated(layer, controller, channels, **options)
     like = next((tensor for tensor in layer.parameters() if tensor.is_floating_point()), like)
     for part in (gated.controller, gated.shared):
         part.train(layer.training)
@@ -115,7 +131,7 @@ def channels_of(layer: nn.Module) -> int | None:
     last = last_layer(layer)
     if isinstance(last, Sum):
         return next((channels for part in last.parts if (channels := channels_of(part)) is not None), None)
-    if isinstance(last, nn.LayerNorm):
+    if isinstance(last, nn.LayerNorm | nn.RMSNorm):
         return last.normalized_shape[0]
     if isinstance(last, LayerScale):
         return len(last.gamma)
@@ -128,8 +144,32 @@ def channel_axis(layer: nn.Module) -> int | None:
     if isinstance(layer, nn.Sequential | Sum):
         parts = layer.parts if isinstance(layer, Sum) else layer
         return next((axis for part in reversed(parts) if (axis := channel_axis(part)) is not None), None)
-    if isinstance(layer, nn.LayerNorm):
+    if isinstance(layer, nn.LayerNorm | nn.RMSNorm):
         return -len(layer.normalized_shape)
     if isinstance(layer, nn.Linear | nn.MultiheadAttention | SelfAttention | LayerScale):
         return -1
     return 1 if any(isinstance(getattr(layer, name, None), int) for name in SIZES) else None
+
+
+def slope_axis(net: nn.Module, flow: Flow, step: Step, place: Place) -> int:
+    """Where the slope at a place of a step of somebody else's network has its channels.
+
+    Asked of the layer that the slope comes from, through activations and products; where a change of layout lies
+    between, of a layer that takes the state. Where none says, they are axis 1, of tokens (N, T, C) the last.
+    """
+    i = flow.source(place)
+    shape = flow.operations[i].shape
+    way = [i]
+    while flow.operations[way[-1]].name not in LAYOUTS:
+        sources = [j for j in flow.sources(way[-1]) if j and flow.operations[j].shape == shape]
+        if not sources or channel_axis_at(net, flow, way[-1]) is not None:
+            break
+        way.append(sources[0])
+    asked = (channel_axis_at(net, flow, j) for j in (*way, *flow.users[step.state]))
+    return next((axis for axis in asked if axis is not None), -1 if len(shape) == 3 else 1)
+
+
+def channel_axis_at(net: nn.Module, flow: Flow, i: int) -> int | None:
+    """Where the layer of torch's that does operation i has its channels; None where it does not say."""
+    layer = net.get_submodule(flow.operations[i].module)
+    return channel_axis(layer) if is_torchs(layer) else None

@@ -50,7 +50,7 @@ class StepNet(ChannelController, name="stepnet"):
         """
         if self.inputs == "difference":
             state = slope  # which is all it looks at
-        elif state.shape != slope.shape:
+        elif not torch.jit.is_tracing() and state.shape != slope.shape:
             raise ValueError(
                 f"controller 'stepnet' joins state and slope, whose shapes are {tuple(state.shape)} and "
                 f'{tuple(slope.shape)}; where they differ take inputs="difference", which sees the slope alone.'

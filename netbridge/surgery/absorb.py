@@ -6,6 +6,7 @@ tried on a copy before a constant is folded into it.
 
 import copy
 import functools
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,10 +15,13 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 from torch.nn.utils import parametrize
+from torch.nn.utils.spectral_norm import SpectralNorm, remove_spectral_norm
+from torch.nn.utils.weight_norm import WeightNorm, remove_weight_norm
 
 from netbridge.model.layers import ConvNorm, LayerScale, Sum
 
 PASSING = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
+POSITIVE = (nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d)  # f(h x) = h f(x) for h >= 0
 OURS = ("torch.nn.", "netbridge.")
 LARGE = 1e6  # one input of a trial is so many times larger, so that a layer that cuts off what is large is seen
 EXACT = 1e-12  # of the largest output, in float64: larger differences come from another function than the rule assumes
@@ -93,9 +97,10 @@ def exact(rule):
         if parametrize.is_parametrized(layer):
             names = " and ".join(layer.parametrizations)
             raise ValueError(f"the {names} of this {kind} comes from a parametrisation; remove that first")
+        h = as_tensor(h, layer)
         if not is_torchs(layer):
-            try_on_a_copy(rule, layer)
-        rule(layer, as_tensor(h, layer))
+            try_on_a_copy(rule, layer, bool((h < 0).any()))
+        rule(layer, h)
 
     return absorbing
 
@@ -118,6 +123,30 @@ def has_hooks(layer: nn.Module) -> bool:
     return any(part._forward_hooks or part._forward_pre_hooks for part in parts)
 
 
+def settle_weights(layer: nn.Module) -> None:
+    """Make plain, in place, what weight_norm and spectral_norm compute the weights of a layer from, as in evaluation.
+
+    Parametrisations of torch, of any kind, and the hooks of the older weight_norm and spectral_norm.
+    """
+    training = layer.training
+    layer.eval()  # where spectral_norm does not go on with its iteration
+    if parametrize.is_parametrized(layer):
+        parts: Any = layer.parametrizations
+        weights = {name: nn.Parameter(getattr(layer, name).detach().clone()) for name in parts}
+        for name, weight in weights.items():
+            weight.requires_grad_(any(part.requires_grad for part in parts[name].parameters()))
+        del layer.parametrizations
+        layer.__class__ = type(layer).__bases__[0]  # torch would take the properties from the class, which copies share
+        for name, weight in weights.items():
+            layer.register_parameter(name, weight)
+    for hook in list(layer._forward_pre_hooks.values()):
+        if isinstance(hook, WeightNorm):
+            remove_weight_norm(layer, hook.name)
+        elif isinstance(hook, SpectralNorm):
+            remove_spectral_norm(layer, hook.name)
+    layer.train(training)
+
+
 def is_torchs(layer: nn.Module) -> bool:
     """Is what the layer computes written by torch, or here, and not in a class of somebody's own?"""
     return type(layer).__module__.startswith(OURS) and "forward" not in vars(layer)
@@ -128,8 +157,8 @@ def is_plain(layer: nn.Module) -> bool:
     return is_torchs(layer) and not has_hooks(layer) and not parametrize.is_parametrized(layer)
 
 
-def try_on_a_copy(rule, layer: nn.Module) -> None:
-    """Raises ValueError unless the rule is exact on random weights, step sizes and inputs."""
+def try_on_a_copy(rule, layer: nn.Module, negative: bool) -> None:
+    """Raises ValueError unless the rule is exact on random weights, step sizes (`negative` ones, too) and inputs."""
     kind, known = type(layer), next(base for base in type(layer).__mro__ if base.__module__.startswith(OURS))
     generator = torch.Generator().manual_seed(0)
     trial = copy.deepcopy(layer).to("cpu", torch.float64).eval()
@@ -143,10 +172,10 @@ def try_on_a_copy(rule, layer: nn.Module) -> None:
                 before = trial(x)
                 last = last_layer(trial)
                 axis = -1 if isinstance(last, nn.Linear) else 1
-                if isinstance(last, nn.LayerNorm):
+                if isinstance(last, nn.LayerNorm | nn.RMSNorm):
                     axis = -len(last.normalized_shape)
                 h = 0.5 + torch.rand(before.shape[axis], generator=generator, dtype=torch.float64)
-                h[0] = -h[0]
+                h[0] *= -1 if negative else 1
                 rule(trial, h)
                 wanted = before * h.reshape(-1, *(1,) * (before.ndim - 1)).movedim(0, axis)
                 errors, sizes = (part.abs().flatten(1).amax(1) for part in (trial(x) - wanted, wanted))
@@ -170,7 +199,7 @@ def shapes_for(layer: nn.Module):
             return [(4, part.in_channels, *space)]
         if isinstance(part, nn.Linear):
             return [(4, part.in_features), (4, 5, part.in_features)]
-        if isinstance(part, nn.LayerNorm):
+        if isinstance(part, nn.LayerNorm | nn.RMSNorm):
             return [(4, 5, *part.normalized_shape), (4, *part.normalized_shape)]
         if isinstance(part, _NormBase | nn.GroupNorm):
             channels = part.num_channels if isinstance(part, nn.GroupNorm) else part.num_features
@@ -178,10 +207,14 @@ def shapes_for(layer: nn.Module):
     return []
 
 
-def last_layer(layer: nn.Module) -> nn.Module:
-    """The last layer of a sequence that is more than a pass-through; any other layer is returned itself."""
+def last_layer(layer: nn.Module, passed: tuple[type, ...] = ()) -> nn.Module:
+    """The last layer of a sequence that is more than a pass-through, and of none of the classes `passed`.
+
+    Any other layer is returned itself.
+    """
     while isinstance(layer, nn.Sequential):
-        layers = [part for part in layer if not isinstance(part, PASSING)]
+        through = [isinstance(part, PASSING) or (type(part) in passed and is_plain(part)) for part in layer]
+        layers = [part for part, passes in zip(layer, through, strict=True) if not passes]
         if not layers:
             break
         layer = layers[-1]
@@ -204,7 +237,7 @@ def per_channel(h: torch.Tensor, channels: int, layer: nn.Module) -> torch.Tenso
 def scale_output(layer, h, shape=(-1,)) -> None:
     """For a layer whose output is linear in weight and bias: both times h."""
     layer.weight = scaled_parameter(layer.weight, h.reshape(shape))
-    if layer.bias is not None:
+    if getattr(layer, "bias", None) is not None:  # nn.RMSNorm has no such name
         layer.bias = scaled_parameter(layer.bias, h)
 
 
@@ -237,7 +270,7 @@ def _(layer: nn.GroupNorm, h):
 
 @absorb.register
 @exact
-def _(layer: nn.LayerNorm, h):
+def _(layer: nn.LayerNorm | nn.RMSNorm, h):
     """Over tokens (..., C); over maps (C, H, W) the channel is the first of the normalised axes."""
     sizes = layer.normalized_shape
     h = per_channel(h, sizes[0], layer).reshape(-1, *(1,) * (len(sizes) - 1)).expand(sizes)
@@ -288,8 +321,8 @@ def _(layer: SelfAttention, h):
 @absorb.register
 @exact
 def _(layer: nn.Sequential, h):
-    """The last layer that is more than a pass-through."""
-    last = last_layer(layer)
+    """The last layer that is more than a pass-through; behind a ReLU, for constants that are nowhere negative."""
+    last = last_layer(layer, POSITIVE if bool((h >= 0).all()) else ())
     if last is layer:
         raise ValueError("this Sequential holds no layer that could take up a constant")
     if [part for _, part in layer.named_modules(remove_duplicate=False)].count(last) > 1:

@@ -13,7 +13,7 @@ from netbridge.foreign.graph import Graph
 from netbridge.model.layers import ConvNorm, Sum
 from netbridge.model.network import Configured, Stage
 from netbridge.step_sizes.iebn import InstanceEnhancedNorm
-from netbridge.surgery.absorb import EXACT, has_hooks, is_plain, scaled_parameter, shapes_for
+from netbridge.surgery.absorb import EXACT, has_hooks, is_plain, scaled_parameter, settle_weights, shapes_for
 from netbridge.surgery.insert import count_runs, first_pass
 from netbridge.surgery.merge import count_owners
 from netbridge.surgery.noise import NoisyNorm
@@ -32,8 +32,9 @@ def fold(net: nn.Module, images=None, call=None) -> nn.Module:
 
     In our networks every batch normalisation behind a convolution goes; in pre-activation ones the first of each block
     follows an addition and stays. In other modules those go that act on what a convolution returned and nothing else
-    takes; where layers act twice, or have hooks or a forward of their own, they stay. A sum of convolutions and batch
-    normalisations becomes one convolution. Raises ValueError, with the layer's name, for normalisations of our networks
+    takes; where layers act twice, or have hooks or a forward of their own, they stay. Weights that weight_norm,
+    spectral_norm or another parametrisation computes become plain ones. A sum of convolutions and batch normalisations
+    becomes one convolution. Raises ValueError, with the layer's name, for normalisations of our networks
     and of a `nn.Sequential` that cannot be folded exactly or that something else comes between, and where no
     normalisation follows a convolution.
 
@@ -48,6 +49,8 @@ def fold(net: nn.Module, images=None, call=None) -> nn.Module:
     net = unwrap(net)
     new = independent_copy(net).eval()
     with torch.no_grad():
+        for module in new.modules():
+            settle_weights(module)
         ours = [module for module in new.modules() if isinstance(module, Configured)]
         for module in ours:
             fold_ours(module)

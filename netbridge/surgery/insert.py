@@ -1,4 +1,4 @@
-"""Step sizes put into anybody's network: behind the layer in which each residual branch ends."""
+"""Step sizes put into anybody's network: behind the layer in which each residual branch ends, or at its sum."""
 
 from typing import Any, NamedTuple
 
@@ -9,17 +9,21 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from netbridge.foreign.blocks import named_blocks, watch_sample
 from netbridge.foreign.graph import Graph
+from netbridge.foreign.tracers import is_within
 from netbridge.foreign.vocabulary import ACTIVATIONS, LAYOUTS, TRANSPARENT
-from netbridge.foreign.watching import watch_pass
 from netbridge.model.network import Configured
-from netbridge.step_sizes.gated import Gated, channels_of, gate
+from netbridge.step_sizes.gated import Gated, channels_of, gate, slope_axis
 from netbridge.surgery.absorb import absorb
-from netbridge.tracing.batches import run, to_network
+from netbridge.surgery.rewriting import Edge, put_between, read_edge
+from netbridge.surgery.symbolic import NotTraceable
+from netbridge.tracing.batches import run, sample_of, to_network
 from netbridge.tracing.preservation import independent_copy, preserve, unwrap
 
 SIZES = (32, 64, 224)  # of images tried where none are given
-WORK = ("batch_norm", "layer_norm", "group_norm", "instance_norm", "linear", "conv1d", "conv2d", "conv3d")
-NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm)
+PASSED = TRANSPARENT | LAYOUTS  # through which any constant per channel of a layer can be moved
+POSITIVE = {"relu", "leaky_relu", "leakyrelu", "prelu", "max_pool1d", "max_pool2d", "max_pool3d"}  # and a positive one
+WORK = ("batch_norm", "layer_norm", "rms_norm", "group_norm", "instance_norm", "linear", "conv1d", "conv2d", "conv3d")
+NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 
 
 class Insertion(NamedTuple):
@@ -31,6 +35,9 @@ class Insertion(NamedTuple):
     channels  of the layer's output
     reason    why no step size can be put there; "" where one can
     also      the other layers of a sum that the branch ends in; they get the same step size, which must be a constant
+    into      where the layer is an activation, or has the step size at its end or at a sum in its forward: the layers
+              into which `nb.merge` can fold a constant, behind an activation one that is nowhere negative; () where it
+              cannot, None for other layers
     """
 
     step: str
@@ -39,10 +46,31 @@ class Insertion(NamedTuple):
     channels: int | None = None
     reason: str = ""
     also: tuple[str, ...] = ()
+    into: tuple[str, ...] | None = None
+
+
+class Site(NamedTuple):
+    """A place, and what else `insert` needs to know of it.
+
+    place     as `places` returns it
+    axis      where the slope has its channels, where no layer says so
+    positive  whether only a constant that is nowhere negative can be folded into the layers before it
+    edge      where in the forward of the layer it stands; None behind the layer as a whole
+    """
+
+    place: Insertion
+    axis: int | None = None
+    positive: bool = True
+    edge: Edge | None = None
 
 
 def places(net: nn.Module, images=None, at="branches", call=None) -> list[Insertion]:
     """Where `nb.insert` would put step sizes into a network, and where it could not and why; `net` is not changed.
+
+    A branch that ends in a normalisation, convolution, linear layer or attention has its step size behind that layer.
+    One that ends in anything else, or in a layer that sees windows of the images (Swin), has it behind the module that
+    returns the slope; where it is no module's own result, as in x + f(x).relu(), it stands in the forward that adds it,
+    which torch.fx has to be able to read.
 
     net     anybody's network
     images  a batch the network accepts; None: random ones of 32, 64 or 224 pixels, whatever it takes first
@@ -50,7 +78,7 @@ def places(net: nn.Module, images=None, at="branches", call=None) -> list[Insert
             output goes into an activation (VGG, MobileNet); or names, modules or classes of layers
     call    call(net, images), where net(images) is not enough
 
-    Returns a list of `Insertion`, each with step, layer, kind, channels, reason and also.
+    Returns a list of `Insertion`, each with step, layer, kind, channels, reason, also and into.
 
     >>> import torch, netbridge as nb
     >>> class Block(torch.nn.Module):
@@ -64,42 +92,55 @@ def places(net: nn.Module, images=None, at="branches", call=None) -> list[Insert
     >>> [(place.step, place.layer, place.channels) for place in nb.places(net, torch.rand(2, 4, 8, 8))]
     [('0', '0.norm', 4), ('1', '1.norm', 4)]
     """
-    net = unwrap(net)
+    return [site.place for site in find_sites(unwrap(net), images, at, call or run)]
+
+
+def find_sites(net: nn.Module, images, at, call) -> list[Site]:
+    """The places with all that is known of them."""
     if isinstance(net, Configured):
         raise TypeError("`net` is a network of netbridge, which has step sizes: use nb.swap.")
     if not (isinstance(at, str) and at in ("branches", "norms")):
         try:
-            return [place_behind(name, "", net) for name in named_blocks(net, at)]
+            return [Site(place_behind(name, "", net)) for name in named_blocks(net, at)]
         except ValueError as error:
             raise ValueError(str(error).replace("`blocks`", "`at`")) from None
     with preserve(net), torch.no_grad():
-        seen = first_pass(net, images, call or run)
-    graph = seen.graph()
-    if at == "norms":
-        pairs = ((i, net.get_submodule(one.module)) for i, one in enumerate(graph.operations) if one.module)
-        found = [
-            place_behind(graph.operations[i].module, "", net)
-            for i, layer in pairs
-            if isinstance(layer, NORMS) and any(graph.operations[j].name in ACTIVATIONS for j in graph.users[i])
-        ]
-    else:
-        found = [place_of_branch(graph, step, branch, net) for step in graph.steps() for branch in step.branches]
-    named = [layer for place in found for layer in (place.layer, *place.also)]
-    return [
-        place._replace(reason="the layer acts more than once")
-        if place.layer and any(named.count(one) > 1 or count_runs(graph, one) > 1 for one in (place.layer, *place.also))
-        else place
-        for place in found
-    ]
+        batch = some_images(net, images, call)
+        graph = watch_sample(net, call, batch)[0].graph()
+        if at == "norms":
+            pairs = ((i, net.get_submodule(one.module)) for i, one in enumerate(graph.operations) if one.module)
+            found = [
+                place_behind(graph.operations[i].module, "", net)
+                for i, layer in pairs
+                if isinstance(layer, NORMS) and any(graph.operations[j].name in ACTIVATIONS for j in graph.users[i])
+            ]
+            ends: list = [None] * len(found)
+        else:
+            ends = [(step, branch) for step in graph.steps() for branch in step.branches]
+            found = [place_of_branch(graph, step, branch, net) for step, branch in ends]
+        layers = [layer for place in found for layer in (place.layer, *place.also)]
+        sites = []
+        for place, end in zip(found, ends, strict=True):
+            own = (place.layer, *place.also) if place.layer else ()
+            if any(layers.count(one) > 1 or count_runs(graph, one) > 1 for one in own):
+                place = place._replace(reason="the layer acts more than once")
+            site = Site(place)
+            if end is not None and (place.reason or not sees_images(graph, place.layer, net)):
+                at_sum = site_at_sum(graph, end, net, place.reason, sample_of(batch), call)
+                site = site if at_sum.place.reason and not place.reason else at_sum
+            sites.append(site)
+    return sites
 
 
 def insert(net: nn.Module, controller, images=None, at="branches", on=None, call=None) -> nn.Module:
     """A copy of anybody's network with a step size behind the layer in which each residual branch ends.
 
     The original stays bit for bit what it was. Each place gets an `nb.Gated` with a controller of its own, whose state
-    is what goes into the layer. `nb.merge` folds constant ones (`nb.asr`, "constant(0.5)") into the layers again. Where
-    a branch ends in a sum of layers (RepVGG), each summand gets the same constant; a step size that depends on the
-    input would have to see the sum and is refused there.
+    is what goes into the layer, or the slope itself where the step size stands at the sum (`nb.places`). The module
+    whose forward has that sum becomes a `torch.fx.GraphModule`, with the same modules and parameters in it. `nb.merge`
+    folds constant ones (`nb.asr`, "constant(0.5)") into the layers again. Where a branch ends in a sum of layers
+    (RepVGG), each summand gets the same constant; a step size that depends on the input would have to see the sum and
+    is refused there.
 
     net         anybody's network; those of netbridge have step sizes already, see `nb.swap`
     controller  as in `nb.resnet`; one that needs no stage
@@ -127,11 +168,19 @@ def insert(net: nn.Module, controller, images=None, at="branches", on=None, call
     True
     """
     net = unwrap(net)
-    chosen = choose(places(net, images, at, call), on, type(net).__name__)
+    sites = find_sites(net, images, at, call or run)
+    chosen = choose([site.place for site in sites], on, type(net).__name__)
+    sites = [site for site in sites if any(site.place is place for place in chosen)]
     new = independent_copy(net)
     like = next((tensor for tensor in new.parameters() if tensor.is_floating_point()), None)
-    for place in chosen:
-        gated = gate(new.get_submodule(place.layer), controller, place.channels, like)
+    at_sums: dict[str, list[tuple[Edge, nn.Module]]] = {}
+    for place, axis, positive, edge in sites:
+        into = None if place.into is None else tuple(map(new.get_submodule, place.into))
+        layer = new.get_submodule(place.layer) if edge is None else nn.Identity().train(new.training)
+        gated = gate(layer, controller, place.channels, like, axis=axis, into=into, positive=positive)
+        if edge is not None:
+            at_sums.setdefault(place.layer, []).append((edge, gated))
+            continue
         if not place.layer:
             return gated
         parts = [gated]
@@ -146,6 +195,8 @@ def insert(net: nn.Module, controller, images=None, at="branches", on=None, call
         for name, part in zip((place.layer, *place.also), parts, strict=True):
             parent, _, leaf = name.rpartition(".")
             setattr(new.get_submodule(parent), leaf, part)
+    for name, edges in at_sums.items():
+        new = put_between(new, name, edges)
     leave_fused_kernels(new)
     return new
 
@@ -186,23 +237,29 @@ def choose(found: list[Insertion], on, kind: str) -> list[Insertion]:
         raise ValueError(
             f"`net` ({kind}) has no place for a step size"
             + (f" here: {'; '.join(wrong)}." if wrong else ".")
-            + " Looked for residual steps whose branch ends in a normalisation, convolution, linear layer or attention;"
-            ' nb.places(net) lists them, at=["name of a layer", ...] names others, on=[...] takes some.'
+            + ' Looked for residual steps; nb.places(net) lists them, at=["name of a layer", ...] names other places, '
+            "on=[...] takes some."
         )
     return found
 
 
 def first_pass(net: nn.Module, images, call):
     """What the network does with a few images."""
+    return watch_sample(net, call, some_images(net, images, call))[0]
+
+
+def some_images(net: nn.Module, images, call):
+    """The images that were given, as the network takes them, or some that it accepts."""
     if images is not None:
         images = torch.from_numpy(images) if isinstance(images, np.ndarray) else images
-        return watch_sample(net, call, to_network(net, images))
+        return to_network(net, images)
     first: Any = next((part for part in net.modules() if isinstance(part, nn.Conv2d)), None)
     for size in SIZES if first is not None else ():
         like = first.weight
         try:
             sample = torch.ones(5, first.in_channels, size, size, dtype=like.dtype, device=like.device)
-            return watch_pass(net, call, sample)
+            call(net, sample.clone())
+            return sample
         except Exception:
             continue
     raise ValueError("`images` must be given: what this network takes could not be guessed.")
@@ -213,8 +270,7 @@ def place_of_branch(graph: Graph, step, branch, net: nn.Module) -> Insertion:
     i = graph.source(branch.place)
     if branch.how != "plain" or i < 0:
         return Insertion(step.name, reason="the sum is no addition of a branch")
-    region = graph.between(step.state, step.addition) | {step.addition}
-    layers, reason = last_layers(graph, i, region, net)
+    layers, reason = last_layers(graph, i, region_of(graph, step), net)
     if reason:
         return Insertion(step.name, reason=reason)
     first, *others = (place_behind(layer, step.name, net) for layer in layers)
@@ -223,25 +279,80 @@ def place_of_branch(graph: Graph, step, branch, net: nn.Module) -> Insertion:
     return first._replace(also=tuple(place.layer for place in others))
 
 
-def last_layers(graph: Graph, i: int, region: set[int], net: nn.Module, summand: bool = False) -> tuple[list[str], str]:
-    """The layers that operation i is the output of, or the sum of; or why there are none."""
+def needed_in(graph: Graph) -> set[int]:
+    """The operations that an output of the network comes from."""
+    return set().union(*(graph.between(-1, output) for output in graph.outputs))
+
+
+def region_of(graph: Graph, step) -> set[int]:
+    """What may take the slope of a step: its branch, its sum, and what no output of the network comes from."""
+    unneeded = set(range(len(graph.operations))) - needed_in(graph)
+    return graph.between(step.state, step.addition) | {step.addition} | unneeded
+
+
+def last_layers(
+    graph: Graph, i: int, region: set[int], net: nn.Module, alone: bool = False, passed=PASSED
+) -> tuple[list[str], str]:
+    """The layers that operation i is the output of, or the sum of; or why there are none.
+
+    alone   whether nothing but the way from them to the sum may take what they return: f(g) + g multiplied by a
+            constant is another thing than with g multiplied
+    passed  the operations through which a constant can be moved
+    """
     while True:
         operation = graph.operations[i]
         if not set(graph.users[i]) <= region:
             return [], f"the result of {operation.name} is used outside of the branch as well"
-        if summand and len(graph.users[i]) > 1:  # f(g) + g: a constant behind g would act in f as well
-            return [], f"the branch ends in a sum, and its summand {operation.name} is used beside the sum as well"
+        if alone and len(needed_in(graph).intersection(graph.users[i])) > 1:
+            return [], f"what the branch ends in, {operation.name}, is used beside the sum as well"
         layer = net.get_submodule(operation.module) if operation.module else net
         if absorb.dispatch(type(layer)) is not absorb.dispatch(object):
             return [operation.module], ""
         summands = graph.summands(i)
         if len(summands) > 1 and all(one.branch.how == "plain" and not one.branch.factors for one in summands):
-            found = [last_layers(graph, one.operand, region, net, summand=True) for one in summands]
+            found = [last_layers(graph, one.operand, region, net, True, passed) for one in summands]
             wrong = next((reason for _, reason in found if reason), "")
             return ([] if wrong else [layer for layers, _ in found for layer in layers]), wrong
-        if not graph.passes_on(i, TRANSPARENT | LAYOUTS) or graph.sources(i) == [0]:
+        if not graph.passes_on(i, passed) or graph.sources(i) == [0]:
             return [], f"the branch ends in {operation.name}, which a step size does not pass"
         (i,) = graph.sources(i)
+
+
+def site_at_sum(graph: Graph, end, net: nn.Module, reason: str, batch, call) -> Site:
+    """The place behind the slope itself: behind the module that returns it, else in the forward that takes it."""
+    step, branch = end
+    place, i = branch.place, graph.source(branch.place)
+    if branch.how != "plain" or i < 0:
+        return Site(Insertion(step.name, reason=reason))
+    region, shape, axis = region_of(graph, step), graph.operations[i].shape, slope_axis(net, graph, step, place)
+    layers, wrong = last_layers(graph, i, region, net, True)
+    positive = bool(wrong)
+    if positive:
+        layers, wrong = last_layers(graph, i, region, net, True, PASSED | POSITIVE)
+    into = () if wrong or any(count_runs(graph, one) > 1 for one in layers) else tuple(layers)
+    name, taker = graph.operations[i].module, graph.operations[place.operation].module
+    found = Insertion(step.name, name, channels=shape[axis], into=into)
+    if name != taker and is_within(name, taker) and returns_alone(graph, i, place.operation):
+        return Site(found._replace(kind=type(net.get_submodule(name)).__name__), axis, positive)
+    try:
+        edge = read_edge(net, taker, graph, place, batch, call)
+    except NotTraceable as error:
+        return Site(Insertion(step.name, reason=f"{reason}; and in {taker or 'the network'}, {error}"))
+    return Site(found._replace(layer=taker, kind=type(net.get_submodule(taker)).__name__), axis, positive, edge)
+
+
+def sees_images(graph: Graph, layer: str, net: nn.Module) -> bool:
+    """Are the rows of what a layer returns the images, and not windows of them?"""
+    rows = {one.shape[0] for one in graph.operations if one.module == layer and one.shape}
+    return isinstance(net.get_submodule(layer), nn.MultiheadAttention) or rows <= {graph.operations[0].shape[0]}
+
+
+def returns_alone(graph: Graph, i: int, taker: int) -> bool:
+    """Is operation i all that its module returns in a pass, and taken by `taker` alone?"""
+    needed, module = needed_in(graph), graph.operations[i].module
+    inside = {j for j, one in enumerate(graph.operations) if is_within(one.module, module)}
+    leaving = {(j, user) for j in inside for user in graph.users[j] if user in needed and user not in inside}
+    return leaving == {(i, taker)}
 
 
 def place_behind(layer: str, step: str, net: nn.Module) -> Insertion:

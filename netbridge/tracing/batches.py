@@ -140,12 +140,18 @@ def to_network(net: nn.Module, batch, memory_format=None):
 
 
 def check_dimensions(net: nn.Module, batch):
-    """Raises where a batch that the network refused looks like one image without its first axis."""
+    """Raises where a batch that the network refused looks like one image, or like images with their channels last."""
     ranks = {nn.Conv1d: 3, nn.Conv2d: 4, nn.Conv3d: 5}
     wanted = [rank for kind, rank in ranks.items() if any(isinstance(module, kind) for module in net.modules())]
     shape = tuple(first_tensor(batch).shape)
     if len(wanted) == 1 and len(shape) == wanted[0] - 1:
         raise ValueError(f"`images` must be a batch (N, ...), got shape {shape}; of one image it is images[None].")
+    channels = next((module.in_channels for module in net.modules() if isinstance(module, nn.Conv2d)), None)
+    if len(shape) == 4 and shape[1] != channels == shape[3]:
+        raise ValueError(
+            f"`images` must be (N, {channels}, height, width), got shape {shape}, whose channels come last; "
+            "images.permute(0, 3, 1, 2) has them in front."
+        )
 
 
 class Feeder:

@@ -3,30 +3,39 @@
 import contextlib
 import copy
 import dataclasses
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
+from netbridge.foreign.flow import Flow
 from netbridge.model.network import Network
 from netbridge.step_sizes.base import Shared
+from netbridge.step_sizes.gated import slope_axis
 from netbridge.step_sizes.spec import asr
 from netbridge.surgery.swap import swap
-from netbridge.tracing.batches import to_network
-from netbridge.tracing.preservation import preserve
+from netbridge.tracing.batches import run, to_network
+from netbridge.tracing.ours import SolverTracer
+from netbridge.tracing.preservation import preserve, unwrap
+from netbridge.tracing.record import SLOPE
+from netbridge.tracing.recorder import Recorder
+from netbridge.tracing.trace import tracer_of
 
 Module = TypeVar("Module", bound=nn.Module)
 
 
 @dataclasses.dataclass
 class Gates:
-    """The step size of one block over images, one number per image and channel.
+    """The step size of one residual step over images, one number per image and channel.
 
     h       (images, channels); where a step size varies over the map, its mean over the map; one row where it is
             the same for all images
     pooled  (images, channels): the mean of the slope over the map, which channel attention sees
-    alive   how many hidden units of the controller are above zero for at least one image
-    hidden  how many hidden units it has; 0 where there is no head with a ReLU
+    alive   how many hidden units of the controller are above zero for at least one image; None where what computes the
+            step size is not known, as in a network that is not ours
+    hidden  how many hidden units it has; 0 where there is no head with a ReLU, None where that is not known
+    name    of the step, as `nb.trace` names it
 
     >>> import torch, netbridge as nb
     >>> first = nb.gates(nb.resnet(8, controller="se"), torch.rand(5, 3, 32, 32))[0]
@@ -36,8 +45,9 @@ class Gates:
 
     h: torch.Tensor
     pooled: torch.Tensor
-    alive: int
-    hidden: int
+    alive: Any
+    hidden: Any
+    name: str = ""
 
     @property
     def share(self) -> float:
@@ -64,55 +74,107 @@ def constant_share(values: torch.Tensor) -> float:
     return between / (between + within) if between + within > 0 else float("nan")
 
 
-def gates(net: Network, images: torch.Tensor, batch: int = 250) -> list[Gates]:
-    """The step sizes of every block of one of our networks for these images; the network is left as it was.
+def gates(net: nn.Module, images: torch.Tensor, batch: int = 250, call: Callable | None = None) -> list[Gates]:
+    """The step sizes of every residual step of a network for these images; the network is left as it was.
 
-    net     a network of ours
-    images  images (N, C, H, W) as the network is shown them
+    net     a network, of netbridge or anybody's; of anybody else's the step sizes are what multiplies its branches
+    images  images (N, C, H, W), or whatever batch (N, ...) the network is shown
     batch   images at a time; it changes memory and time only
+    call    call(net, images), where net(images) is not enough
 
-    Returns one `Gates` per block.
+    Returns one `Gates` per step, in the order of `nb.trace`. Channels are where the layer has them in which a branch
+    ends, or one that takes the state; where none says, they are axis 1, of tokens (N, T, C) the last. Raises ValueError
+    where there is no residual step.
 
     >>> import torch, netbridge as nb
     >>> found = nb.gates(nb.resnet(8, controller="constant(0.5)"), torch.rand(5, 3, 32, 32))
     >>> float(found[0].h.mean()), [one.hidden for one in found]
     (0.5, [0, 0, 0])
     """
-    if not isinstance(net, Network):
-        raise TypeError(f"`net` must be a network of netbridge, got {type(net).__name__}.")
-    count = len(net.blocks)
-    rows: list[list] = [[] for _ in range(count)]
-    pools: list[list] = [[] for _ in range(count)]
-    with preserve(net), torch.no_grad(), living_units(net) as living:
-        for part in images.split(batch):
-            with net.observed(note_gate, []) as seen:
-                net(to_network(net, part))
-            for number, (h, pooled) in enumerate(seen.carry):
-                rows[number].append(h)
-                pools[number].append(pooled)
+    if not isinstance(net, nn.Module):
+        raise TypeError(f"`net` must be a torch module, got {type(net).__name__}.")
+    net, parts = unwrap(net), []
+    with preserve(net), torch.no_grad():
+        first, *rest = (to_network(net, part) for part in images.split(batch))
+        tracer = tracer_of(net, call or run, first, (SLOPE,), None)
+        living: Any = living_units(tracer.network) if isinstance(tracer, SolverTracer) else contextlib.nullcontext()
+        with living as units:
+            for part in (first, *rest):
+                recorder = GateRecorder(channel_axes(tracer))
+                tracer(part.clone(), recorder)
+                parts.append(recorder)
     found = []
-    for h, pooled, units in zip(rows, pools, living, strict=True):
-        values = h[0] if len(h[0]) == 1 and len(pooled[0]) != 1 else torch.cat(h)
-        found.append(Gates(values, torch.cat(pooled), sum(int(x.sum()) for x in units), sum(map(len, units))))
+    for k, name in enumerate(tracer.places.names):
+        h, pooled = [part.h[k] for part in parts], torch.cat([part.pooled[k] for part in parts])
+        values = h[0] if len(h[0]) == 1 and len(first) != 1 else torch.cat(h)
+        alive = hidden = None
+        if units is not None:
+            own = units[name.removeprefix(tracer.prefix).partition(" + ")[0]]
+            alive, hidden = sum(int(x.sum()) for x in own), sum(map(len, own))
+        found.append(Gates(values, pooled, alive, hidden, name))
     return found
 
 
-def note_gate(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
-    """One number per image and channel of the step size, and the slope's mean over the map."""
-    pooled = mean_slope.mean((2, 3))
-    h = torch.as_tensor(h, dtype=pooled.dtype)
-    if h.ndim < 4:
-        h = h.reshape((1,) * (4 - h.ndim) + tuple(h.shape))
-    h = h.mean((2, 3))
-    return [*carry, (h.expand(len(h), pooled.shape[1]).clone(), pooled)]
+class GateRecorder(Recorder):
+    """One number per image and channel of the step size of each step, and of its slope.
+
+    axes  where the slope of a step has its channels, by the step's number; axis 1 of steps that are not named
+    """
+
+    keeps = True  # every step is reported as it is
+
+    def __init__(self, axes: dict[int, int]):
+        self.axes = axes
+        super().__init__((SLOPE,))
+
+    @property
+    def needs_states(self):
+        return False
+
+    def begin(self):
+        super().begin()
+        self.h: dict[int, torch.Tensor] = {}
+        self.pooled: dict[int, torch.Tensor] = {}
+        self.shapes: dict[int, torch.Size] = {}
+
+    def means(self, k: int, x: torch.Tensor) -> torch.Tensor:
+        """The mean over all but rows and channels, (rows, channels)."""
+        return x.movedim(self.axes.get(k, 1), 1).flatten(2).mean(2) if x.ndim > 2 else x
+
+    def slope(self, k, slope):
+        self.shapes[k] = slope.shape
+        self.pooled[k] = self.means(k, slope)
+        self.h[k] = torch.ones_like(self.pooled[k][:1])
+
+    def size(self, k, h, images, dimensions):
+        h = torch.as_tensor(h).to(self.pooled[k])
+        h = h.reshape((1,) * (len(self.shapes[k]) - h.ndim) + tuple(h.shape))
+        self.h[k] = self.means(k, h.expand(len(h), *self.shapes[k][1:])).clone()
+
+    def state(self, k, state):
+        pass
+
+    def images(self, k):
+        return len(self.pooled[k])
+
+    def new_state(self, k, before, new):
+        pass
+
+
+def channel_axes(tracer) -> dict[int, int]:
+    """Where the slope of each step of somebody else's network has its channels; {} for a network of ours."""
+    if isinstance(tracer, SolverTracer):
+        return {}
+    flow = Flow(tracer.operations, ())
+    return {k: slope_axis(tracer.net, flow, step, step.branches[0].place) for k, step in enumerate(tracer.steps)}
 
 
 @contextlib.contextmanager
 def living_units(net: Network):
     """A context manager that yields, for the ReLUs of every block's controller, which units are ever above zero."""
-    living: list[list[torch.Tensor]] = [[] for _ in net.blocks]
+    living: dict[str, list[torch.Tensor]] = {name: [] for name in net.block_names}
     with contextlib.ExitStack() as stack:
-        for block, units in zip(net.blocks, living, strict=True):
+        for block, units in zip(net.blocks, living.values(), strict=True):
             for module in relus(block.controller):
                 stack.callback(module.register_forward_hook(note_living(units)).remove)
         yield living

@@ -29,6 +29,7 @@ class SolverTracer:
     """
 
     sees = (SLOPE, INCREMENT)
+    notes: tuple[str, ...] = ()
 
     def __init__(self, net: nn.Module, call, network: Network, prefix: str):
         self.net, self.call, self.network, self.prefix = net, call, network, prefix

@@ -81,7 +81,16 @@ class Passes:
         places, sizes = self.tracer.places, np.concatenate(self.sizes)
         returned = np.concatenate(self.results) if self.outputs else None
         return [
-            Record(np.concatenate(rows), places.stage, places.first, places.names, kind, sizes, returned)
+            Record(
+                np.concatenate(rows),
+                places.stage,
+                places.first,
+                places.names,
+                kind,
+                sizes,
+                returned,
+                tuple(self.tracer.notes),
+            )
             for kind, rows in self.rows.items()
         ]
 

@@ -6,7 +6,7 @@ import random
 import sys
 import types
 from collections import OrderedDict, deque
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 import numpy as np
@@ -36,19 +36,23 @@ def unwrap(net: nn.Module) -> nn.Module:
 
 
 @contextlib.contextmanager
-def preserve(net: nn.Module):
+def preserve(net: nn.Module, evaluation: bool = True):
     """A context manager: within it a network is in evaluation mode and uncompiled; afterwards it is as it was before.
+
+    net         the network
+    evaluation  False: it stays in the modes it is in
 
     Put back are attributes of modules, lists, dictionaries and sets in them, the contents of buffers and other tensors,
     modes, hooks, and the states of the random generators of Python, NumPy and torch. A cache that a forward pass fills
     is filled within and empty again afterwards. What modules keep outside of themselves is not known and not put back.
     """
     refuse_unmeasurable(net)
-    saved = Saved(net)
+    saved = Saved(net, evaluation)
     with keep_generators():
         try:
             try:
-                net.eval()
+                if evaluation:
+                    net.eval()
             except NotImplementedError:
                 raise ValueError("`net` is an exported program; trace the module it was exported from.") from None
             with run_uncompiled():
@@ -60,16 +64,26 @@ def preserve(net: nn.Module):
 @contextlib.contextmanager
 def keep_generators():
     """A context manager: afterwards the random generators of Python, NumPy and torch are as they were before."""
-    cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    restore = save_generators()
     try:
         yield
     finally:
+        restore()
+
+
+def save_generators() -> Callable[[], None]:
+    """A function that puts the random generators of Python, NumPy and torch back to where they are now."""
+    cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+
+    def restore():
         random.setstate(cpu[0])
         np.random.set_state(cpu[1])  # noqa: NPY002
         torch.set_rng_state(cpu[2])
         if cuda is not None:
             torch.cuda.set_rng_state_all(cuda)
+
+    return restore
 
 
 def independent_copy(net: nn.Module) -> nn.Module:
@@ -123,19 +137,22 @@ class Saved:
     """Everything a network holds, as it was: containers by their members, tensors by their numbers.
 
     Layers of torch and of this library, in evaluation mode and without hooks, write into no tensor and no container: of
-    a network of nothing else the attributes alone are kept, which takes a hundredth of a pass and not a tenth.
+    a network of nothing else the attributes alone are kept, which takes a hundredth of a pass and not a tenth. In
+    training they write into their buffers.
     """
 
-    def __init__(self, net: nn.Module):
+    def __init__(self, net: nn.Module, evaluation: bool = True):
         self.containers: list[tuple] = []
         self.tensors: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
+        self.with_parameters = sum(parameter.nbytes for parameter in net.parameters()) <= PARAMETER_BYTES
         modules = list(net.modules())
         packages = {kind.__module__.partition(".")[0] for kind in set(map(type, modules))}
         if packages <= TRUSTED and not any(module._forward_hooks or module._forward_pre_hooks for module in modules):
             for module in modules:
                 self.save_container(vars(module))
+            for buffer in () if evaluation else net.buffers():
+                self.save_tensor(buffer)
         else:
-            self.with_parameters = sum(parameter.nbytes for parameter in net.parameters()) <= PARAMETER_BYTES
             self.save(net)
 
     def save(self, net: nn.Module):

@@ -44,6 +44,8 @@ class Record:
     step_sizes  the step size of every image at every block, averaged over channels and places, (N, T): 1 where nothing
                 multiplies the branch, NaN where only the ends of a block could be seen; None in an older file
     outputs     what the network returned, (N, ...), where `trace` was asked for it with outputs=True, else None
+    notes       what there is to say of how the network was read: each warning of the trace, and decisions that could
+                be taken otherwise, with the argument of `nb.trace` that does so; `nb.explain` shows all of them
 
     `print` shows the mean, the least and the largest index of every block, and TNS.
 
@@ -65,6 +67,7 @@ class Record:
     of: str
     step_sizes: np.ndarray | None = None
     outputs: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self):
         nsi, stage = np.asarray(self.nsi), np.asarray(self.stage)
@@ -82,7 +85,7 @@ class Record:
         outputs = None if self.outputs is None else np.asarray(self.outputs)
         if outputs is not None and outputs.shape[:1] != nsi.shape[:1]:
             raise ValueError(f"`outputs` must hold one entry per image, {len(nsi)}, got shape {outputs.shape}.")
-        values = (nsi, stage, first, names, self.of, sizes, outputs)
+        values = (nsi, stage, first, names, self.of, sizes, outputs, tuple(map(str, self.notes)))
         for field, value in zip(dataclasses.fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)
 
@@ -91,7 +94,9 @@ class Record:
 
     def __repr__(self):
         images, blocks = self.nsi.shape
-        return f"Record({images} images, {blocks} blocks in {len(np.unique(self.stage))} stages, of={self.of!r})"
+        notes = f", {len(self.notes)} note{'s' * (len(self.notes) > 1)}" if self.notes else ""
+        stages = len(np.unique(self.stage))
+        return f"Record({images} images, {blocks} blocks in {stages} stages, of={self.of!r}{notes})"
 
     def __str__(self):
         return "\n".join([repr(self), *(self._line(k) for k in range(len(self.names))), f"  {self._total()}"])
@@ -120,7 +125,9 @@ class Record:
             raise ValueError(f"every stage has one block only ({list(self.names)}), and the first is not counted.")
         names = tuple(name for name, keep in zip(self.names, kept, strict=True) if keep)
         sizes = None if self.step_sizes is None else self.step_sizes[:, kept]
-        return Record(self.nsi[:, kept], self.stage[kept], self.first[kept], names, self.of, sizes, self.outputs)
+        return Record(
+            self.nsi[:, kept], self.stage[kept], self.first[kept], names, self.of, sizes, self.outputs, self.notes
+        )
 
     def by_kind(self, kinds: int = 2) -> "Record":
         """The same record with each stage taken apart into its kinds of steps, each with a first step of its own.
@@ -198,7 +205,8 @@ class Record:
         path = Path(path)
         with replacing(path) as unfinished, unfinished.open("wb") as file:
             fields = {name: value for name, value in vars(self).items() if value is not None}
-            np.savez_compressed(file, **{**fields, "names": np.array(self.names, dtype=str)})
+            words = {name: np.array(fields[name], dtype=str) for name in ("names", "notes")}
+            np.savez_compressed(file, **{**fields, **words})
         return path
 
     @classmethod

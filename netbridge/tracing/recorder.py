@@ -110,6 +110,18 @@ class Recorder:
         low = (limits.tiny / limits.eps) ** 0.5 * PIECE  # squares underflow unseen, one by one; overflow shows
         return not ((whole <= low) | np.isinf(whole)).any()  # a NaN passes: `trace` reports it
 
+    def renumber(self, order: list) -> None:
+        """Number the blocks anew, 0, 1, ..., in this order of the numbers that they have."""
+        numbers = {k: number for number, k in enumerate(order)}
+        for table in self.tables():
+            entries = {numbers[k]: value for k, value in table.items()}
+            table.clear()
+            table.update(entries)
+
+    def tables(self) -> list[dict]:
+        """All that is known of this pass, by the numbers of the blocks."""
+        return [self.below, self.sizes, *self.above.values()]
+
     def indices(self, kind: str) -> np.ndarray:
         """NSI of this pass, (N, T), NaN where there is no increment: odelab's formula applied to the norms."""
         shape = self.state_norms.shape
@@ -151,6 +163,9 @@ class Keeper(Recorder):
     def new_state(self, k, before, new):
         super().new_state(k, before, new)
         self.news[k] = array(new)
+
+    def tables(self):
+        return [*super().tables(), *self.arrays_of_pass()]
 
     def arrays_of_pass(self):
         return self.states, self.branches, self.news, self.gates

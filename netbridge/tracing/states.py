@@ -63,6 +63,7 @@ def blocks_of(net: nn.Module, images, blocks=None) -> dict[str, nn.Module]:
         return {prefix + name: block for name, block in zip(network.block_names, network.blocks, strict=True)}
     tracer = foreign_tracer_of(net, run, images, None, None)
     bare = [step.name for step in tracer.steps if not step.module]
+    bare += [f"of odeint in {name!r}" for name in tracer.solving]
     if bare:
         raise ValueError(
             f"`net` takes the steps {bare} in its own forward, so that no module is such a block with a state of its "

@@ -6,15 +6,27 @@ holds what came out, and the network is put back as it was (`preserve`).
 """
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, overload
 
 import torch
 from torch import nn
 
-from netbridge.foreign.blocks import foreign_tracer_of
+from netbridge.foreign.blocks import OtherAxis, foreign_tracer_of
+from netbridge.foreign.choices import Choices
 from netbridge.model.plain import Plain
-from netbridge.tracing.batches import Feeder, Tuned, batches_of, check_dimensions, length, run
+from netbridge.nested_tensors import map_tensors
+from netbridge.tracing.batches import (
+    BATCH,
+    Feeder,
+    Tuned,
+    batches_of,
+    check_dimensions,
+    length,
+    part_of,
+    run,
+    to_network,
+)
 from netbridge.tracing.ours import SolverTracer, network_inside
 from netbridge.tracing.passes import Passes
 from netbridge.tracing.preservation import preserve, unwrap
@@ -38,6 +50,11 @@ def trace(
     outputs: bool = False,
     on_bad: Literal["raise", "nan"] = "raise",
     call: Callable | None = None,
+    factors: Mapping[str, str] | None = None,
+    stage: Sequence[int] | Mapping[str, int] | None = None,
+    first: Sequence[bool] | Mapping[str, bool] | None = None,
+    batch_axis: int | None = None,
+    steps: Sequence[str] | None = None,
 ) -> Record: ...
 
 
@@ -54,6 +71,11 @@ def trace(
     outputs: bool = False,
     on_bad: Literal["raise", "nan"] = "raise",
     call: Callable | None = None,
+    factors: Mapping[str, str] | None = None,
+    stage: Sequence[int] | Mapping[str, int] | None = None,
+    first: Sequence[bool] | Mapping[str, bool] | None = None,
+    batch_axis: int | None = None,
+    steps: Sequence[str] | None = None,
 ) -> Records: ...
 
 
@@ -71,6 +93,11 @@ def trace(
     outputs: bool = False,
     on_bad: Literal["raise", "nan"] = "raise",
     call: Callable | None = None,
+    factors: Mapping[str, str] | None = None,
+    stage: Sequence[int] | Mapping[str, int] | None = None,
+    first: Sequence[bool] | Mapping[str, bool] | None = None,
+    batch_axis: int | None = None,
+    steps: Sequence[str] | None = None,
 ) -> Trajectories: ...
 
 
@@ -86,6 +113,11 @@ def trace(
     outputs=False,
     on_bad="raise",
     call=None,
+    factors=None,
+    stage=None,
+    first=None,
+    batch_axis=None,
+    steps=None,
 ):
     """Measure the stiffness index (NSI) of every image at every residual block of a network, in one forward pass.
 
@@ -109,6 +141,13 @@ def trace(
                 number is not finite; "nan" puts NaN there, and TNS is then NaN for that image
     call        how to call the network on a batch, call(net, batch), where net(batch) is not enough; the batch is what
                 `images` yields, with its tensors where the network is
+    factors     {where: what}, of the products formed in a module or on a line of code: "slope" makes them a part of the
+                slope, "left" or "right" makes that argument the step size; None: the rule of docs/tracing.md
+    stage       the stage of every step, or {name: stage} for some; None: as found
+    first       whether each step opens a stage (the first is not counted), or {name: bool} for some; None: as found
+    batch_axis  along which axis of its inputs the network has the samples; None: the first, or the second where torch's
+                own layers say so (batch_first=False) and rows of the first depend on each other
+    steps       names of steps or lines of sums ("model.py:41") that are taken, and no others; None: all that are found
 
     Returns a `Record`; for a tuple of kinds, `Records` with one record of each kind; with keep=True, `Trajectories`
     with the record as `.record`. A record's `step_sizes` are the mean step sizes, its `outputs` the network's. Raises
@@ -128,21 +167,25 @@ def trace(
     check(net, on_bad)
     net = unwrap(net)
     feeder = Feeder(net, batch_size, tune)
-    batches, total = batches_of(images, net, call)
+    choices = Choices(factors or {}, stage, first, steps, batch_axis)
+    samples = Samples(call or run, batch_axis)
     passes: Any = None
     with contextlib.ExitStack() as stack:
-        report = stack.enter_context(reporting(progress, total))
         stack.enter_context(preserve(net))
+        batches, total = batches_of(images, net, call)  # a loader draws a number when it is asked for its batches
+        report = stack.enter_context(reporting(progress, total))
         # Not inference mode: layers and controllers may cache a tensor, which it would spoil for training.
         stack.enter_context(torch.no_grad())
         if tune:
             stack.enter_context(Tuned(net))
         for whole in batches:
-            for batch in feeder.cut(whole, whole=total is None or length(whole) != total):
-                if passes is None:
-                    tracer: Any = tracer_of(net, call or run, batch, kinds, blocks)
-                    kinds = kinds or ((SLOPE if SLOPE in tracer.sees else INCREMENT),)
-                    passes = Passes(tracer, kinds, keep, outputs, on_bad)
+            if passes is None:
+                tracer: Any = samples.tracer_of(net, whole, kinds, blocks, choices)
+                kinds = kinds or ((SLOPE if SLOPE in tracer.sees else INCREMENT),)
+                passes = Passes(tracer, kinds, keep, outputs, on_bad)
+            one_tensor = total is not None and length(whole) == total
+            total = length(samples.in_front(whole)) if one_tensor else total
+            for batch in feeder.cut(samples.in_front(whole), whole=not one_tensor):
                 passes.add(batch)
                 report(passes.done, total)
     if passes is None:
@@ -152,7 +195,50 @@ def trace(
     return trajectories_of(passes.kept, record) if keep else record
 
 
-def tracer_of(net: nn.Module, call, batch, kinds, blocks):
+class Samples:
+    """Along which axis a network has the samples: batches have them along the first.
+
+    call    call(net, batch) as the user says it
+    axis    the axis, None where it is not known
+    """
+
+    def __init__(self, call, axis: int | None):
+        if axis is not None and not (isinstance(axis, int) and axis >= 0):
+            raise ValueError(f"`batch_axis` must be a whole number from 0 on, got {axis!r}.")
+        self.plain, self.axis = call, axis
+
+    def in_front(self, batch):
+        """A batch with the samples along the first axis."""
+        axis = self.axis
+        return map_tensors(batch, lambda one: one.movedim(axis, 0) if one.ndim > axis else one) if axis else batch
+
+    def call(self, net, batch):
+        """Runs the network on a batch with the samples along the first axis."""
+        axis = self.axis
+        return self.plain(net, map_tensors(batch, lambda one: one.movedim(0, axis) if one.ndim > axis else one))
+
+    def tracer_of(self, net, whole, kinds, blocks, choices):
+        """The tracer for this network, and the axis of the samples where its own layers say that it is another one."""
+        call = self.call if self.axis else self.plain
+
+        def few():
+            return to_network(net, part_of(self.in_front(whole), slice(0, BATCH)))
+
+        try:
+            return tracer_of(net, call, few(), kinds, blocks, choices)
+        except OtherAxis as error:
+            says_so = any(getattr(module, "batch_first", None) is False for module in net.modules())
+            if self.axis is not None or not says_so:
+                raise
+            self.axis = error.axis
+            tracer = tracer_of(net, self.call, few(), kinds, blocks, choices)
+            tracer.notes.append(
+                f"the samples stand along axis {self.axis}, as layers with batch_first=False say (batch_axis=0: not)."
+            )
+            return tracer
+
+
+def tracer_of(net: nn.Module, call, batch, kinds, blocks, choices=None):
     """The way to observe a network that sees most: ours by its solver, others by watching what they do."""
     own = network_inside(net) if blocks is None else None
     if own is not None:
@@ -161,7 +247,7 @@ def tracer_of(net: nn.Module, call, batch, kinds, blocks):
     if blocks is None and isinstance(net, Plain) and net.no_step:
         raise ValueError(f"`net` has no residual step, so stiffness index and TNS are not defined: {net.no_step}.")
     try:
-        return foreign_tracer_of(net, call, batch, kinds, blocks)
+        return foreign_tracer_of(net, call, batch, kinds, blocks, choices)
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
         check_dimensions(net, batch)
         if isinstance(error, TypeError) and "forward()" in str(error) and call is run:

@@ -29,11 +29,12 @@ class Journal:
     training  a `Training`
     about     plain values to keep in its header
     on_epoch  what looks at the network after every epoch; its `state_dict`, if it has one, is kept with the state
+    extend    whether a network that is finished after fewer epochs is trained on
     """
 
-    def __init__(self, path, training, about: dict | None, on_epoch=None):
+    def __init__(self, path, training, about: dict | None, on_epoch=None, extend: bool = False):
         self.path = None if path is None else Path(path)
-        self.training = training
+        self.training, self.extend = training, extend
         self.observer = on_epoch if hasattr(on_epoch, "state_dict") else None
         self.seconds = 0.0
         self.log: list[dict] = []
@@ -70,21 +71,33 @@ class Journal:
         return self.path.with_name(self.path.name + ending)  # what follows a point need not be an ending: lr0.1, lr0.2
 
     def load_finished(self) -> bool:
-        """Load the network if this run is finished already; returns whether it was, and refuses one of another run."""
+        """Load the network if this run is finished already; returns whether it was, and refuses one of another run.
+
+        One that shall be extended is not finished: the training stands at its end.
+        """
         found = distributed.from_first(self.read_network)
         if found is None:
             return False
-        self.training.net.about, tensors = found
-        self.training.net.load_state_dict(tensors)
-        return True
+        about, tensors, run, log = found
+        t, done = self.training, run["recipe"]["epochs"]
+        t.net.load_state_dict(tensors)
+        if done == t.recipe.epochs:
+            t.net.about = about
+            return True
+        t.stepper.average_from_here()
+        t.epoch, self.seconds, self.log = done, about.get("seconds", 0.0), log
+        self.run["extension"] = [*run.get("extension", []), done]
+        return False
 
-    def read_network(self) -> tuple[dict, dict] | None:
-        """(about, tensors) of the finished network; None where there is none."""
+    def read_network(self) -> tuple[dict, dict, dict, list] | None:
+        """(about, tensors, run, log) of the finished network; None where there is none."""
         if self.path is None or not self.path.is_file():
             return None
         header, tensors = checkpoint.read(self.path, checkpoint.NETWORK)
-        self.refuse_another(self.path, run_of(self.path, header))
-        return header["about"], tensors
+        run, log = run_of(self.path, header), self.beside(".jsonl")
+        self.refuse_another(self.path, run)
+        records = log.read_text().splitlines()[1:] if log.is_file() else []
+        return header["about"], tensors, run, list(map(json.loads, records))
 
     def restore(self) -> None:
         """Go on where the last session ended; refuse what belongs to another run."""
@@ -118,16 +131,23 @@ class Journal:
         return found
 
     def refuse_another(self, path: Path, recorded: dict) -> None:
-        recorded = recorded | {
-            "recipe": RECIPE_DEFAULTS | recorded["recipe"]
-        }  # a field that joined since was at its default
+        # a field that joined since was at its default
+        recorded = {"extension": [], **recorded, "recipe": RECIPE_DEFAULTS | recorded["recipe"]}
         asked = {key: now for key, now in self.run.items() if key != "parts" or self.training.parts_asked}
+        asked["extension"] = recorded["extension"] if self.extend else []
+        there, here = (run["recipe"]["epochs"] for run in (recorded, asked))
+        grows = path == self.path and there < here
+        if self.extend and grows:
+            recorded["recipe"] |= {"epochs": here}
         different = {key: differences(recorded[key], now) for key, now in asked.items() if key in recorded}
         if wrong := [key for key, found in different.items() if found]:
             details = "; ".join(text for key in wrong for text in different[key])
+            longer = grows and different["recipe"] == differences({"epochs": there}, {"epochs": here})
+            extensible = wrong == ["extension"] or longer
+            remedy = "`extend` (--extend) goes on with it; else delete it" if extensible else "delete it"
             raise ValueError(
-                f"{path} belongs to a run with another {' and '.join(wrong)} ({details}); delete it, or choose "
-                "another `path`."
+                f"{path} belongs to a run with another {' and '.join(wrong)} ({details}); {remedy}, or choose another "
+                "`path`."
             )
 
     def add(self, record: dict) -> None:

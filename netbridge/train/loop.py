@@ -1,5 +1,6 @@
 """The training loop, for one process or many: it can be killed at any moment and goes on from its last epoch."""
 
+import dataclasses
 import json
 from collections.abc import Callable
 from typing import TypeVar
@@ -56,6 +57,7 @@ def train(
     checkpoint_minutes: float | None = None,
     heartbeat: float | None = None,
     on_epoch: Callable[[nn.Module, dict], dict | None] | None = None,
+    extend: bool = False,
 ) -> Module:
     """Train a network in place by a recipe, so that killing and restarting it changes no bit of the result.
 
@@ -89,6 +91,12 @@ def train(
                 processes the first calls it, and it may only look at the network. If it has `state_dict` and
                 `load_state_dict`, as torch's modules have, the tensors that it remembers are kept with the state of
                 the training, and given back when that goes on
+    extend      whether a network in `path` that is finished after fewer epochs of the same run is trained on. Its
+                further epochs have the learning rates (and image sizes) that they have in a training of all epochs:
+                by schedule "steps" they go on as if it had never ended; "triangle" and "cosine" have fallen to 0 and
+                rise again to where the longer schedule is. Momentum and averages begin anew. So it is not the network
+                of a training from the start, and `run` says after which epochs it was extended. Default: False, and
+                such a network is refused
 
     Returns `net` in evaluation mode, with `net.normalisation` (mean, std) and, when the recipe is through, `net.about`:
     controller, depth, width, seed, recipe, dataset, test_accuracy (a share of 1), test_errors, test_loss, epochs,
@@ -105,19 +113,23 @@ def train(
     """
     recipe = recipes.recipe(recipe) if isinstance(recipe, str) else recipe
     training = Training(net, data, recipe, seed, device, dtype, parts, compiled, workers)
-    carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, on_epoch, heartbeat)
+    carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, on_epoch, heartbeat, extend)
     return net
 
 
-def carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, on_epoch, heartbeat=None) -> nn.Module:
+def carry_through(
+    training, path, about, stop_after, quiet, checkpoint_minutes, on_epoch, heartbeat=None, extend=False
+) -> nn.Module:
     """Carry a `Training` through its recipe, from wherever its files say that it is; the parameters are `train`'s."""
     net, recipe = training.net, training.recipe
     pauses, beats = Pauses(checkpoint_minutes), Beats(heartbeat)
     check_at_least_zero("stop_after", stop_after)
-    journal = Journal(path, training, about, on_epoch)
+    journal = Journal(path, training, about, on_epoch, extend)
     if journal.load_finished():
         say(quiet, training, f"{journal.path} is trained already.")
         return net.eval()
+    if training.epoch:
+        say(quiet, training, extension(journal.path, training))
     journal.restore()
     last = recipe.epochs if stop_after is None else min(stop_after, recipe.epochs)
     try:
@@ -154,6 +166,17 @@ def carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, 
         journal.finish()
         distributed.wait()
     return net.eval()
+
+
+def extension(path, training) -> str:
+    """What it means to train a finished network on, in words."""
+    recipe, done, steps = training.recipe, training.epoch, training.steps
+    ended = dataclasses.replace(recipe, epochs=done).rate(done * steps - 1, steps)
+    return (
+        f"{path} is finished after {done} epochs and is trained on to {recipe.epochs}, with the learning rates that "
+        f"these epochs have in a training of {recipe.epochs}: from {recipe.rate(done * steps, steps):.3g} on, where "
+        f"its last step had {ended:.3g}. Momentum and averages begin anew."
+    )
 
 
 def observe(on_epoch, training, record: dict) -> dict:

@@ -60,7 +60,12 @@ class Stepper:
         all_used = isinstance(net, self.ours)
         self.forward = distributed.wrap(torch.compile(net) if compiled else net, all_used)  # type: ignore[arg-type]
         self.optimizer = make_optimizer(net, recipe)
-        self.slow = [x.clone() for x in averageable(net)] if recipe.average or recipe.ema else []
+        self.average_from_here()
+
+    def average_from_here(self) -> None:
+        """Begin the averages of the weights with the network as it is."""
+        averaged = averageable(self.net) if self.recipe.average or self.recipe.ema else []
+        self.slow = [x.detach().clone() for x in averaged]
 
     def share_out(self, parts: int) -> None:
         """Cut batches into so many parts; this process takes every `world`-th of them."""
@@ -221,8 +226,8 @@ def check_logits(logits, labels: torch.Tensor, data: Dataset | Pictures) -> None
             f"`net` must return logits (N, classes); for {len(labels)} images it returned {shape}. Wrap it in a module "
             "that does."
         )
-    if logits.shape[1] < len(data.names):
+    if logits.shape[1] != len(data.names):
         raise ValueError(
             f"`net` has {logits.shape[1]} outputs, and `data` ({data.name}) has {len(data.names)} classes; "
-            "a network needs an output for every class."
+            "a network needs one output for every class, and data that lack some classes need the names of all."
         )

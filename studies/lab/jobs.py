@@ -234,9 +234,8 @@ def same_recipe(record: dict, recipe) -> bool:
 def train(job: Job, data, path: Path, study: str, device=None, **options) -> nb.Network:
     """The network of a job: trained here, or further where a run was interrupted, or read from `path` if finished.
 
-    `options` are those of `netbridge.train.train`: compiled, workers, parts, checkpoint_minutes, heartbeat, on_epoch. A
-    `path`
-    that holds anything but this job ends the study with one line that says what differs.
+    `options` are those of `netbridge.train.train`: compiled, workers, parts, checkpoint_minutes, heartbeat, on_epoch,
+    extend. A `path` that holds anything but this job ends the study with one line that says what differs.
     """
     with plain_errors(study):
         data = job.data_of(data)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import netbridge as nb
+from netbridge import pretrained_networks
 from netbridge.pretrained_networks import ZOO
 
 
@@ -45,4 +46,11 @@ def test_it_prints_as_a_table():
 )
 def test_another_name_is_answered_with_similar_ones(name, words):
     with pytest.raises(ValueError, match=words):
+        nb.pretrained(name)
+
+
+@pytest.mark.parametrize("name", [None, "cifar10/resnet20-se-seed0"])
+def test_a_package_without_its_networks_says_so(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(pretrained_networks, "ZOO", tmp_path)
+    with pytest.raises(FileNotFoundError, match="no network has come with this package"):
         nb.pretrained(name)

@@ -81,7 +81,7 @@ def environment() -> str:
 
     features = hashlib.sha256(binding.get_host_cpu_features().flatten().encode()).hexdigest()[:8]
     versions = {
-        "odelab": f"{metadata.version('odelab')} ({digest_of(Path(odelab.__file__).parent)})",
+        "odelab": f"{odelab.__version__} ({digest_of(Path(odelab.__file__).parent)})",
         "Python": platform.python_version(),
         "NumPy": np.__version__,
         "numba": numba.__version__,

@@ -88,6 +88,7 @@ class TestDataset:
         [
             ({"train_images": np.zeros((6, 3, 8, 8), np.float32)}, TypeError, "`train_images` must be uint8.*255"),
             ({"test_images": np.zeros((6, 8, 8), np.uint8)}, ValueError, r"`test_images` must be \(N, channels"),
+            ({"test_images": np.zeros((6, 8, 8, 3), np.uint8)}, ValueError, r"looks like .*transpose\(0, 3, 1, 2\)"),
             ({"test_labels": np.zeros(5, int)}, ValueError, r"got \(6, 3, 8, 8\) and \(5,\)"),
             ({"train_labels": np.arange(6)}, ValueError, "`train_labels` must be whole numbers from 0 to 2"),
             ({"train_labels": np.zeros(6)}, ValueError, "`train_labels` must be whole numbers"),

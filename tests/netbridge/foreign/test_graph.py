@@ -268,9 +268,14 @@ class TestGraph:
         assert (step.state, step.shortcut.path) == (0, (1,))
 
     def test_a_gate_is_what_a_branch_is_multiplied_by(self):
+        (step,) = self.graph(("f", 0), ("g", 1), ("sigmoid", 2), ("mul", 3, 1), ("add", 4, 0)).steps()
+        assert step.branches[0].place == (4, (1,))
+        assert [(factor.place, factor.live) for factor in step.factors] == [((4, (0,)), True)]
+
+    def test_a_gate_of_an_element_by_itself_is_an_activation(self):
         (step,) = self.graph(("f", 0), ("sigmoid", 1), ("mul", 2, 1), ("add", 3, 0)).steps()
-        assert step.branches[0].place == (3, (1,))
-        assert [(factor.place, factor.live) for factor in step.factors] == [((3, (0,)), True)]
+        assert step.branches[0].place == (4, (0,))
+        assert step.factors == ()
 
     def test_a_product_of_two_halves_is_no_gate(self):
         (step,) = self.graph(("f", 0), ("g", 0), ("mul", 1, 2), ("add", 3, 0)).steps()

@@ -171,6 +171,7 @@ SUMS = {
     "in place": (lambda s, x, y: y.add_(x).sub_(s.b(x)), lambda s, x: s.branch(x) - s.b(x), 1.0),
     "product": (lambda s, x, y: torch.addcmul(x, y, s.b(x)), lambda s, x: s.branch(x) * s.b(x), 1.0),
     "minus": (lambda s, x, y: x - y, lambda s, x: s.branch(x), -1.0),
+    "minus a minus": (lambda s, x, y: y - (-x), lambda s, x: s.branch(x), 1.0),
     "into the factor": (lambda s, x, y: x + (0 * y + 0.25).mul_(y), lambda s, x: s.branch(x), 0.25),
     "like the state": (lambda s, x, y: x + (0.25 * y).type_as(x).view_as(x).to(x), lambda s, x: s.branch(x), 0.25),
     "properties": (lambda s, x, y: x + (0.25 * y).data[:, None].mT.mT.squeeze(1), lambda s, x: s.branch(x), 0.25),
@@ -306,13 +307,19 @@ def test_a_gate_that_torch_does_not_show_is_a_step_size_all_the_same(x):
     np.testing.assert_allclose(nb.trace(net, x).nsi, literal(net, x), rtol=1e-5)
 
 
-def test_a_state_that_is_multiplied_is_no_identity(x):
+def test_the_index_of_a_state_that_is_multiplied_is_relative_to_the_state(x):
+    """f + 2 x = 2 (x + f / 2): the step size is 1/2, and nothing opens."""
+
     class Doubled(Base):
         def forward(self, x):
             return torch.add(self.branch(x), x, alpha=2)
 
-    with pytest.raises(ValueError, match="no residual blocks that could be seen"):
-        nb.trace(stack(Doubled), x)
+    net = stack(Doubled)
+    slope, increment = both = nb.trace(net, x, of=("slope", "increment"))
+    np.testing.assert_allclose(slope.nsi, literal(net, x), rtol=1e-5)
+    np.testing.assert_allclose(increment.nsi, literal(net, x, lambda block, x: block(x) - x), rtol=1e-5)
+    np.testing.assert_allclose(both.step_sizes, 0.5)
+    assert both.first.tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -369,7 +376,6 @@ UNEXPLAINED = {
     "index_add": lambda f, x: x.index_add(0, torch.arange(len(x)), torch.tanh(f(x))),
     "cat": lambda f, x: torch.cat([x[None], torch.tanh(f(x))[None]]).sum(0),
     "mean": lambda f, x: 2 * torch.stack([x, torch.tanh(f(x))]).mean(0),
-    "minus a minus": lambda f, x: torch.tanh(f(x)) - (-x),
     "rows beside the images": lambda f, x: folded(f, x.unflatten(1, (2, -1)).flatten(0, 1)).view_as(x),
 }
 
@@ -466,37 +472,31 @@ def test_a_network_may_overwrite_its_images(scale, x):
     assert torch.equal(images, before)
 
 
-@pytest.mark.parametrize("images", [4, 5])
-def test_an_axis_of_five_is_not_taken_for_that_of_the_images(images):
-    class SequenceFirst(nn.Sequential):
-        def forward(self, x):
-            return super().forward(x.transpose(0, 1))
-
-    with pytest.raises(ValueError, match="the first axis is the batch"):
-        nb.trace(SequenceFirst(Base(), Base()), torch.randn(images, 5, WIDTH))
-
-
 class TokensFirst(nn.Module):
-    """A transformer that works on (tokens, images, features) inside, with one token more than it is given."""
+    """Works on (tokens, images, features) inside or not, with one token more than it is given."""
 
-    def __init__(self):
+    def __init__(self, swapped):
         super().__init__()
         torch.manual_seed(0)
         self.first = nn.Parameter(torch.randn(1, 1, WIDTH))
-        self.layers = nn.ModuleList(Base() for _ in range(2))
+        self.layers = nn.ModuleList(Base() for _ in range(3))
+        self.swapped = swapped
 
     def forward(self, x):
-        x = torch.cat([self.first.expand(len(x), 1, WIDTH), x], 1).transpose(0, 1)
+        x = torch.cat([self.first.expand(len(x), 1, WIDTH), x], 1)
+        x = x.transpose(0, 1) if self.swapped else x
         for layer in self.layers:
             x = layer(x)
-        return x.mean(0)
+        return x.mean(0 if self.swapped else 1)
 
 
-@pytest.mark.parametrize("images", [4, 5])
-def test_as_many_tokens_as_images_are_no_images(images):
-    net, x = TokensFirst(), torch.randn(images, 4, WIDTH)
-    with pytest.raises(ValueError, match="the first axis is the batch"):
-        nb.trace(net, x)
+@pytest.mark.parametrize(("images", "tokens"), [(1, 4), (4, 3), (4, 4), (5, 4), (5, 5), (6, 4)])
+@pytest.mark.parametrize("of", ["slope", "increment"])
+def test_images_may_stand_along_another_axis_inside(images, tokens, of):
+    """Also where there are as many tokens as images."""
+    inside, outside = TokensFirst(True), TokensFirst(False)
+    x = torch.randn(images, tokens, WIDTH)
+    np.testing.assert_allclose(nb.trace(inside, x, of=of).nsi, nb.trace(outside, x, of=of).nsi, rtol=1e-5)
 
 
 def test_as_many_tokens_as_images_do_no_harm_behind_them():

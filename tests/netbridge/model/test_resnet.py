@@ -165,11 +165,41 @@ def test_imagenet_networks_and_the_cifar_stem():
 
 
 def test_normalise(images):
-    net = nb.resnet(**SMALL)
+    net, images = nb.resnet(**SMALL), images.sigmoid()
     assert net.normalise(images) is images
     net.normalisation = {"mean": [0.5, 0.0, 0.0], "std": [0.5, 1.0, 2.0]}
     wanted = torch.stack(((images[:, 0] - 0.5) / 0.5, images[:, 1], images[:, 2] / 2.0), dim=1)
     assert torch.allclose(net.normalise(images), wanted)
+    assert net.normalise(images[:0]).shape == images[:0].shape
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.float32])
+def test_bytes_are_not_normalised(dtype, normalised):
+    """Of bytes as they are the mean is 0 in whole numbers, and the deviation by which they would be divided, too."""
+    net = nb.resnet(8)
+    net.normalisation = {"mean": [0.5] * 3, "std": [0.25] * 3} if normalised else None
+    with pytest.raises(ValueError, match=r"`images` must be numbers in \[0, 1\], got torch.* up to 255; .*/ 255"):
+        net.normalise(torch.full((2, 3, 4, 4), 255).to(dtype))
+    if not dtype.is_floating_point:  # of a black image, too
+        with pytest.raises(ValueError, match=r"`images` must be numbers in \[0, 1\]"):
+            net.normalise(torch.zeros(2, 3, 4, 4, dtype=dtype))
+
+
+def test_a_notebook_shows_one_line_of_a_network_and_print_its_layers():
+    class Printer:
+        def text(self, words):
+            self.words = words
+
+    for net, words in (
+        (nb.resnet(8, controller="se"), "Network(resnet of 3 se blocks, "),
+        (nb.vgg(), "Plain(vgg of 13 constant blocks, "),
+        (nb.pretrained("digits/resnet32-width4-se-seed0"), " parameters, test accuracy 9"),
+    ):
+        printer = Printer()
+        net._repr_pretty_(printer, False)
+        assert words in printer.words
+        assert printer.words.count("\n") == 0 < str(net).count("\n")
 
 
 @pytest.mark.parametrize(
@@ -208,10 +238,21 @@ def test_other_wrong_arguments():
         nb.resnet(method=4)
     with pytest.raises(ValueError, match=r"`x` must be images \(N, 3, height, width\), got shape \(2, 1, 32, 32\)"):
         nb.resnet(20)(torch.randn(2, 1, 32, 32))
+    with pytest.raises(ValueError, match=r"got shape \(2, 32, 32, 3\)\. Channels are axis 1: x\.permute\(0, 3, 1, 2\)"):
+        nb.resnet(20)(torch.randn(2, 32, 32, 3))
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*is deprecated:DeprecationWarning", "ignore::torch.jit.TracerWarning")
-@pytest.mark.parametrize("controller", ["constant", "se", "stepnet"])
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("make", [nb.resnet, nb.vgg, lambda: torch.nn.Sequential(nb.resnet(8))])
+def test_torchscript_is_refused_in_words(make):
+    with pytest.raises(
+        TypeError, match=r"takes its steps in Python.*torch\.export\.export, torch\.compile and torch\.jit\."
+    ):
+        torch.jit.script(make())
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("controller", ["constant", "se", "stepnet", "asr(se)", "eca", "dia"])
 def test_torch_makes_programs_of_it(controller):
     """torch.jit.trace runs a network again without gradients, where sums were written in place: it gave up."""
     net, x = nb.resnet(8, controller=controller, widths=(4, 4, 4)).eval(), torch.rand(3, 3, 16, 16)

@@ -93,3 +93,15 @@ def test_channels_that_are_not_where_they_should_be_are_named():
     gated = nb.Gated(nn.GELU(), "se", 6)
     with pytest.raises(ValueError, match=r"`channels` = 6, but a GELU returned shape \(2, 7, 6\), .* to be axis 1"):
         gated(torch.rand(2, 7, 6))
+
+
+def test_channels_are_where_they_are_said_to_be():
+    torch.manual_seed(0)
+    linear, tokens = nn.Linear(6, 6), torch.randn(2, 6, 6)
+    alone = nb.Gated(linear, "se")
+    said = nb.Gated(nn.Sequential(linear, nn.Identity()), "se", 6, axis=-1)
+    other = nb.Gated(nn.Sequential(linear, nn.Identity()), "se", 6, axis=1)
+    said.controller = other.controller = alone.controller
+    with torch.no_grad():
+        torch.testing.assert_close(said(tokens), alone(tokens))
+        assert not torch.allclose(other(tokens), alone(tokens))

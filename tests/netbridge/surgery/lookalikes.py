@@ -129,6 +129,97 @@ class RepVGG(nn.Module):
         return torch.relu(x + (self.wide(x) * 2 + self.narrow(x)).relu())
 
 
+class WindowAttention(nn.Module):
+    """Attention within windows of a map whose channels are last; every second block shifts the map first."""
+
+    def __init__(self, features, window, shift):
+        super().__init__()
+        self.norm, self.attention = nn.LayerNorm(features), nb.SelfAttention(features, 2)
+        self.proj, self.window, self.shift = nn.Linear(features, features), window, shift
+
+    def forward(self, x):
+        images, height, width, features = x.shape
+        w, turned = self.window, self.norm(x)
+        if self.shift:
+            turned = torch.roll(turned, (-self.shift, -self.shift), (1, 2))
+        turned = F.pad(turned, (0, 0, 0, -width % w, 0, -height % w))
+        rows, columns = turned.shape[1] // w, turned.shape[2] // w
+        windows = turned.view(images, rows, w, columns, w, features).permute(0, 1, 3, 2, 4, 5).contiguous()
+        windows = self.proj(self.attention(windows.view(-1, w * w, features)))
+        turned = windows.view(images, rows, columns, w, w, features).permute(0, 1, 3, 2, 4, 5).contiguous()
+        turned = turned.view(images, rows * w, columns * w, features)[:, :height, :width, :].contiguous()
+        return torch.roll(turned, (self.shift, self.shift), (1, 2)) if self.shift else turned
+
+
+class SwinBlock(nn.Module):
+    """As timm's Swin has it: a step of attention in windows, and one of an MLP on tokens."""
+
+    def __init__(self, features, window=4, shift=0):
+        super().__init__()
+        self.attn, self.norm = WindowAttention(features, window, shift), nn.LayerNorm(features)
+        self.mlp = nn.Sequential(nn.Linear(features, 2 * features), nn.GELU(), nn.Linear(2 * features, features))
+        self.drop_path = DropPath(0.1)
+
+    def forward(self, x):
+        images, height, width, features = x.shape
+        x = x + self.drop_path(self.attn(x))
+        x = x.reshape(images, -1, features)
+        x = x + self.drop_path(self.mlp(self.norm(x)))
+        return x.reshape(images, height, width, features)
+
+
+class Swin(nn.Module):
+    """Two blocks, the second one shifted."""
+
+    def __init__(self, features=8):
+        super().__init__()
+        self.patches = nn.Conv2d(3, features, 2, 2)
+        self.blocks = nn.Sequential(SwinBlock(features), SwinBlock(features, shift=2))
+        self.head = nn.Linear(features, 5)
+
+    def forward(self, x):
+        return self.head(self.blocks(self.patches(x).permute(0, 2, 3, 1)).mean((1, 2)))
+
+
+class Activated(nn.Module):
+    """x + act(norm(conv(x))): how the branch is activated is what differs."""
+
+    def __init__(self, channels, act, **settings):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(channels, channels, 3, padding=1, **settings), nn.BatchNorm2d(channels)
+        self.act = act
+
+    def forward(self, x):
+        return x + self.act(self.norm(self.conv(x)))
+
+
+class OwnResidual(nn.Module):
+    """The block of docs/training.md."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(channels, channels, 3, padding=1), nn.BatchNorm2d(channels)
+
+    def forward(self, x):
+        return x + self.norm(self.conv(x)).relu()
+
+
+class OwnExcited(OwnResidual):
+    """What multiplies the branch is computed from it: it is used twice."""
+
+    def forward(self, x):
+        f = self.norm(self.conv(x)).relu()
+        return x + torch.sigmoid(f.mean((2, 3), keepdim=True)) * f
+
+
+class OneActivation(Activated):
+    """As torchvision has it: one ReLU, inside the branch, at its end and behind the sum."""
+
+    def forward(self, x, mask=None):
+        slope = self.act(self.norm(self.act(self.conv(x))))
+        return self.act(x + slope if mask is None else x + mask * slope)
+
+
 def maps(block, width=8):
     return nn.Sequential(
         nn.Conv2d(3, width, 3), *(block(width) for _ in range(3)), nn.AdaptiveAvgPool2d(1), nn.Flatten()

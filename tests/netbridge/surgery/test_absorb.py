@@ -1,6 +1,7 @@
 """Which layers take up a constant, and that they then compute the same (the ASR paper, appendix B)."""
 
 import copy
+import warnings
 
 import numpy as np
 import pytest
@@ -213,7 +214,6 @@ UNPROVED = {
     "a hook": (hooked, "has hooks"),
     "a hook behind it": (hooked_dropout, "this Sequential has hooks"),
     "a layer that acts twice": (twice, "acts more than once|shares parameters"),
-    "a bias that is computed": (softened, "the bias of this ParametrizedLinear comes from a parametrisation"),
 }  # fmt: skip
 
 
@@ -223,10 +223,15 @@ def test_what_a_class_of_ones_own_computes_is_tried_before_it_is_believed(case):
     layer = make()
     before = copy.deepcopy(layer.state_dict())
     with pytest.raises(ValueError, match=words):
-        nb.absorb(layer, 0.5)
+        nb.absorb(layer, -0.5)
     with pytest.raises(ValueError, match=words):
-        nb.merge(nn.Sequential(nb.Gated(layer, nb.asr("ie"), 4)))
+        nb.merge(nn.Sequential(nb.Gated(layer, nb.controller("constant", value=-0.5), 4)))
     assert all(torch.equal(before[name], tensor) for name, tensor in layer.state_dict().items())
+
+
+def test_a_computed_weight_is_left_alone_where_a_layer_is_changed_in_place():
+    with pytest.raises(ValueError, match="the bias of this ParametrizedLinear comes from a parametrisation"):
+        nb.absorb(softened(), 0.5)
 
 
 @pytest.mark.parametrize(
@@ -236,6 +241,8 @@ def test_what_a_class_of_ones_own_computes_is_tried_before_it_is_believed(case):
         (Renamed(4, 6, 3, dilation=2), (2, 4, 9, 9)),
         (Doubled(4, 6), (2, 4)),
         (Doubled(4, 6), (2, 3, 4)),
+        (Rectified(nn.Conv2d(4, 6, 1)), (2, 4, 5, 5)),  # for step sizes that are nowhere negative
+        (NormAndActivation(4, nn.ReLU()), (2, 4, 5, 5)),
     ],
 )
 def test_classes_of_ones_own_that_fold_do(layer, shape):
@@ -310,11 +317,21 @@ def test_hooks_on_layers_before_the_last_one_do_not_matter():
     assert torch.allclose(layer(x), -0.5 * before, rtol=1e-14)
 
 
+COMPUTED = {
+    "spectral norm": nn.utils.parametrizations.spectral_norm,
+    "the older spectral norm": nn.utils.spectral_norm,
+    "weight norm": nn.utils.parametrizations.weight_norm,
+    "the older weight norm": nn.utils.weight_norm,
+}
+
+
 def added_to(layer: nn.Module, what: str) -> nn.Module:
     if what == "a hook before it":
         layer.register_forward_pre_hook(lambda module, inputs: (2.0 * inputs[0],))
-    elif what == "spectral norm":
-        nn.utils.parametrizations.spectral_norm(layer)
+    elif what in COMPUTED:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # the older ones are deprecated
+            COMPUTED[what](layer)
     elif what == "a computed bias":
         nn.utils.parametrize.register_parametrization(layer, "bias", nn.Softplus())
     return layer
@@ -327,13 +344,38 @@ def sequence_with(on: int, what: str) -> nn.Sequential:
     return net
 
 
-@pytest.mark.parametrize(("on", "what"), [(1, "a hook before it"), (0, "spectral norm"), (0, "a computed bias")])
-def test_what_was_added_to_a_layer_is_not_folded_away(on, what):
+def test_what_was_added_to_a_layer_is_not_folded_away():
     with pytest.raises(ValueError, match="could not be proved to fold"):
-        nb.fold(sequence_with(on, what))
+        nb.fold(sequence_with(1, "a hook before it"))
 
 
-@pytest.mark.parametrize(("on", "what"), [(0, "a hook before it"), (1, "a computed bias")])
+ADDED = ["spectral norm", "the older spectral norm", "weight norm", "the older weight norm", "a computed bias"]
+
+
+@pytest.mark.parametrize(
+    ("on", "what"), [(0, "a hook before it"), (1, "a computed bias"), *((0, one) for one in ADDED)]
+)
 def test_what_was_added_to_a_layer_and_folds_is_folded(on, what):
     net, x = sequence_with(on, what), torch.randn(2, 3, 6, 6, dtype=torch.float64)
-    assert torch.allclose(nb.fold(net)(x), net(x), rtol=1e-12)
+    folded = nb.fold(net)
+    assert torch.allclose(folded(x), net(x), rtol=1e-12)
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in folded.modules())
+
+
+class Normed(nn.Module):
+    """A residual block whose convolutions have weight_norm, and normalisations behind them."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = (nn.utils.parametrizations.weight_norm(nn.Conv2d(4, 4, 3, padding=1)) for _ in "ab")
+        self.bn1, self.bn2 = nn.BatchNorm2d(4), nn.BatchNorm2d(4)
+
+    def forward(self, x):
+        return x + self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
+
+
+def test_normalisations_behind_weight_norm_are_folded():
+    net, x = networks.lively(Normed()).double().eval(), torch.randn(2, 4, 6, 6, dtype=torch.float64)
+    folded = nb.fold(net, x)
+    assert torch.allclose(folded(x), net(x), rtol=1e-12)
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in folded.modules())

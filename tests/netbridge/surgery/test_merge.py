@@ -1,6 +1,7 @@
 """Merging and folding: the same function with less in it, or a refusal that names the block."""
 
 import copy
+import warnings
 
 import hypothesis
 import hypothesis.strategies as some
@@ -146,6 +147,58 @@ def twice():
     return nn.Sequential(gated, gated)
 
 
+def quietly(wrap, layer):
+    """The older functions of torch warn that they are deprecated."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return wrap(layer)
+
+
+def behind(wrap, *rest):
+    return lambda: nb.Gated(nn.Sequential(nn.Linear(4, 4), quietly(wrap, nn.Linear(4, 4)), *rest), nb.asr("ie"), 4)
+
+
+MERGED = {
+    "tied weights": tied,
+    "one module twice": twice,
+    "weight_norm": behind(nn.utils.parametrizations.weight_norm),
+    "spectral_norm": behind(nn.utils.parametrizations.spectral_norm),
+    "the older weight_norm": behind(nn.utils.weight_norm),
+    "the older spectral_norm": behind(nn.utils.spectral_norm),
+    "a bias that is computed": behind(
+        lambda x: nn.utils.parametrize.register_parametrization(x, "bias", nn.Softplus())
+    ),
+    "behind a ReLU": behind(lambda one: one, nn.ReLU(), nn.Dropout()),
+    "behind others": behind(lambda one: one, nn.LeakyReLU(0.2), nn.PReLU()),
+    "RMSNorm": lambda: nb.Gated(nn.RMSNorm(4), nb.asr("ie")),
+    "RMSNorm without weights": lambda: nb.Gated(nn.RMSNorm(4, elementwise_affine=False), nb.asr("ie")),
+}
+
+
+@pytest.mark.parametrize("case", MERGED)
+def test_what_is_exact_is_merged(case):
+    """Also where the layer's weights are another's, or are computed; the original stays as it was."""
+    torch.manual_seed(0)
+    gated, x = networks.lively(MERGED[case]()).double().eval(), torch.randn(5, 4, dtype=torch.float64)
+    before = {name: tensor.clone() for name, tensor in gated.state_dict().items()}
+    wanted = gated(x).detach()
+    merged = nb.merge(gated)
+    assert not any(isinstance(module, nb.Gated) for module in merged.modules())
+    assert networks.relative_error(merged(x).detach(), wanted) < 1e-12
+    assert torch.equal(gated(x), wanted)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in gated.state_dict().items())
+
+
+def test_weights_that_run_from_block_to_block_are_merged_where_all_have_one_step_size(images):
+    torch.manual_seed(0)
+    net = nb.resnet(20, controller="constant(0.5)", method="RK4", weights="interpolated", widths=(4, 4, 8))
+    net = networks.lively(net).double().eval()
+    merged = nb.merge(net)
+    assert set(merged.config["controllers"]) == {"constant"}
+    with torch.no_grad():
+        assert networks.relative_error(merged(images.double()), net(images.double())) < 1e-12
+
+
 REFUSED = {
     "slopes between blocks": (
         lambda: nb.resnet(14, controller=nb.asr("se"), method="RK4", weights="interpolated"),
@@ -159,11 +212,9 @@ REFUSED = {
         lambda: nb.Gated(nn.GELU(), nb.asr("ie"), 4),
         "GELU: a GELU cannot take up a constant exactly",
     ),
-    "tied weights": (tied, "0: its Linear shares parameters with another layer"),
-    "one module twice": (twice, "shares parameters"),
-    "a parametrised layer": (
-        lambda: nn.Sequential(nb.Gated(nn.utils.parametrizations.weight_norm(nn.Linear(4, 4)), nb.asr("ie"), 4)),
-        "0: the weight of this .*Linear comes from a parametrisation",
+    "a negative one behind a ReLU": (
+        lambda: nb.Gated(nn.Sequential(nn.Linear(4, 4), nn.ReLU()), nb.controller("constant", value=-0.5), 4),
+        "this Sequential|a ReLU cannot take up a constant",
     ),
     "other channels": (
         lambda: nb.Gated(nn.Linear(4, 4), nb.asr("ie"), 3),

@@ -92,3 +92,11 @@ class TestBatches:
         for images in (torch.randn(3, 32, 32), [torch.randn(3, 32, 32)] * 2):
             with pytest.raises(ValueError, match=re.escape("must be a batch (N, ...), got shape (3, 32, 32)")):
                 nb.trace(net, images)
+
+
+def test_images_with_their_channels_last_are_named():
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
+    with pytest.raises(ValueError, match=r"got shape \(2, 8, 8, 3\), whose channels come last; images\.permute"):
+        nb.trace(net, torch.rand(2, 8, 8, 3))
+    with pytest.raises(RuntimeError, match="to have 3 channels"):  # neither here nor there
+        nb.trace(net, torch.rand(2, 5, 8, 8))

@@ -142,7 +142,8 @@ def test_in_half_precision_the_indices_are_single():
     ("call", "kind", "words"),
     [
         (lambda: nb.nsi_with_gradients(small(), images(), "both"), ValueError, "`of` must be"),
-        (lambda: nb.nsi_with_gradients(torch.nn.Linear(2, 2), images()), TypeError, "`net` must be"),
+        (lambda: nb.nsi_with_gradients(len, images()), TypeError, "`net` must be a torch module"),
+        (lambda: nb.nsi_with_gradients(torch.nn.Linear(8, 8), images()), ValueError, "no residual blocks"),
         (lambda: nb.nsi_with_gradients(small(depth=8), images()), ValueError, "one block in every stage"),
     ],
 )

@@ -11,6 +11,7 @@ from torch import nn
 import netbridge as nb
 from netbridge.tracing.gates import constant_share, with_constant_gates, with_fresh_statistics
 from tests.netbridge import networks
+from tests.netbridge.foreign import networks as foreign
 
 values = some.floats(-3.0, 3.0, width=32)
 tables = arrays.arrays(np.float64, arrays.array_shapes(min_dims=2, max_dims=2, min_side=2, max_side=8), elements=values)
@@ -124,6 +125,93 @@ def test_fresh_statistics_are_averages_over_whole_batches():
     assert found.momentum == norm[0].momentum == 0.1
 
 
-def test_a_strangers_network_has_no_gates():
-    with pytest.raises(TypeError, match="`net` must be a network of netbridge, got Linear"):
-        nb.gates(nn.Linear(3, 3), torch.randn(2, 3))
+class Scaled(nn.Module):
+    """x + factor f(x), tokens or maps, with a factor of every kind."""
+
+    def __init__(self, factor, tokens=False, width=6):
+        super().__init__()
+        self.body = nn.Linear(width, width) if tokens else nn.Conv2d(width, width, 3, padding=1)
+        self.squeeze, self.axis, self.embed_dim = nn.Linear(width, width), -1 if tokens else 1, width
+        self.scale = nn.Parameter(torch.rand(width) if tokens else torch.rand(width, 1, 1))
+        self.factor = factor
+
+    def h(self, x, f):
+        pooled = self.squeeze(f.mean(1) if self.axis == -1 else f.mean((2, 3)))
+        gate = torch.sigmoid(pooled[:, None] if self.axis == -1 else pooled[:, :, None, None])
+        return {"number": 0.3, "scale": self.scale, "gate": gate, "both": self.scale * gate, "none": 1.0}[self.factor]
+
+    def forward(self, x):
+        f = self.body(x).tanh()
+        return x + f if self.factor == "none" else x + self.h(x, f) * f
+
+
+@pytest.mark.parametrize("tokens", [False, True])
+def test_gates_of_anybodys_network_are_its_factors(tokens):
+    torch.manual_seed(0)
+    kinds = ["none", "number", "scale", "gate", "both"]
+    net = nn.Sequential(*(Scaled(kind, tokens) for kind in kinds)).double().train()
+    x = torch.randn(*((5, 6, 6) if tokens else (5, 6, 4, 6)), dtype=torch.float64)
+    found = nb.gates(net, x, batch=3)
+    assert net.training
+    assert [one.name for one in found] == list(nb.trace(net, x).names)
+    with torch.no_grad():
+        for one, block in zip(found, net, strict=True):
+            f = block.body(x).tanh()
+            h = torch.as_tensor(block.h(x, f), dtype=x.dtype)
+            rest = 1 if tokens else (2, 3)
+            torch.testing.assert_close(one.h.expand(5, 6), h.expand_as(f).mean(rest))
+            torch.testing.assert_close(one.pooled, f.mean(rest))
+            assert len(one.h) == (5 if block.factor in ("gate", "both") else 1)
+            assert one.alive is one.hidden is None
+            x = block(x)
+
+
+class Product(nn.Module):
+    """x + ls * tanh(x W), in which no layer says where the channels are."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.scale = nn.Parameter(torch.randn(6, 6)), nn.Parameter(torch.rand(6))
+
+    def forward(self, x):
+        return x + self.scale * (x @ self.weight).tanh()
+
+
+def test_where_no_layer_says_the_channels_of_tokens_are_last():
+    net, tokens = Product(), torch.randn(4, 6, 6)
+    (one,) = nb.gates(net, tokens)
+    torch.testing.assert_close(one.h[0], net.scale.detach())
+    torch.testing.assert_close(one.pooled, (tokens @ net.weight).tanh().mean(1).detach())
+
+
+def test_an_inserted_step_size_is_a_gate():
+    torch.manual_seed(0)
+    net = foreign.VisionResNet().eval()
+    images = torch.randn(4, 3, 32, 32)
+    gated = networks.lively(nb.insert(net, "eca", images)).eval()
+    seen = []
+    hooks = [
+        module.controller.register_forward_hook(lambda _, args, h: seen.append(h[:, :, 0, 0]))
+        for module in gated.modules()
+        if isinstance(module, nb.Gated)
+    ]
+    with torch.no_grad():
+        gated(images)
+    for hook in hooks:
+        hook.remove()
+    for one, h in zip(nb.gates(gated, images), seen, strict=True):
+        torch.testing.assert_close(one.h, h)
+
+
+def test_steps_within_a_layer_have_gates_of_their_own():
+    net, images = net_and_images("se(reduction=4)", depth_factor=2)
+    found = nb.gates(net, images)
+    assert [one.name for one in found] == list(nb.trace(net, images).names)
+    assert [one.hidden for one in found[:4]] == [2, 2, 2, 4]
+
+
+def test_what_has_no_steps_has_no_gates():
+    with pytest.raises(ValueError, match="no residual blocks"):
+        nb.gates(nn.Sequential(nn.Linear(3, 3)), torch.randn(2, 3))
+    with pytest.raises(TypeError, match="`net` must be a torch module, got builtin_function_or_method"):
+        nb.gates(len, torch.randn(2, 3))

@@ -221,9 +221,10 @@ class TestWords:
         with pytest.raises(TypeError, match=words):
             train.train(Theirs(), given, runs.recipe())
 
-    def test_too_few_outputs(self):
-        with pytest.raises(ValueError, match=r"`net` has 2 outputs, and `data` \(digits\) has 10 classes"):
-            train.train(Theirs(2), runs.few(), runs.recipe(), device="cpu", quiet=True)
+    @pytest.mark.parametrize("outputs", [2, 11])
+    def test_another_number_of_outputs_than_of_classes(self, outputs):
+        with pytest.raises(ValueError, match=rf"`net` has {outputs} outputs, and `data` \(digits\) has 10 classes"):
+            train.train(Theirs(outputs), runs.few(), runs.recipe(), device="cpu", quiet=True)
 
     def test_no_logits(self):
         with pytest.raises(TypeError, match=r"`net` must return logits.*returned shape \(16, 8, \d+, \d+\)"):

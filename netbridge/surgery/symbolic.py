@@ -1,4 +1,4 @@
-"""A copy of a residual block traced by torch.fx, which gives a program from which the branch can be cut out.
+"""A copy of a network traced by torch.fx, which gives a program from which the branch can be cut out.
 
 Tracing itself never does this (`netbridge.foreign` watches): fx runs a network's own code with placeholders in
 place of tensors, which a network that caches something would keep.
@@ -114,6 +114,15 @@ def module_of(node: fx.Node) -> str:
     if node.op == "call_module" and paths:
         paths = paths[:-1]
     return paths[-1] if paths else ""
+
+
+def argument_of(node: fx.Node, path: tuple[int, ...]) -> Any:
+    """What stands at an argument of a node, in the order of the operation's signature: a node or a plain value."""
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    value: Any = describe(name, node.args, node.kwargs)[1]
+    for part in path:
+        value = value[part]
+    return value
 
 
 def defaults(net: nn.Module) -> dict[str, Any] | None:
