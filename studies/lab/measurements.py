@@ -1,7 +1,8 @@
-"""Measurements of many small networks, whose weights are not kept: what is measured, its files, and the queue.
+"""What is kept of many small networks, whose weights are not: what is measured, its files, and the queue.
 
-A job is trained, measured and forgotten; its measurement is one small .npz file whose name says which job it is. Any
-number of processes, or a Dask cluster, work through a list of jobs together.
+A job is trained, measured and forgotten. What is kept is one small file whose name says which job it is: a `Score`, in
+JSON, says how well the network answers; a `Measurement`, in .npz, also how stiff it is, image by image. Any number of
+processes, or a Dask cluster, work through a list of jobs together.
 """
 
 import concurrent.futures
@@ -9,9 +10,9 @@ import dataclasses
 import functools
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -28,7 +29,6 @@ from netbridge.train import epochs, recipes, scoring
 from studies.lab import definitions, jobs
 from studies.lab.networks import controller_of
 from studies.lab.results import choose_current, remember_source, source
-from studies.lab.scores import remove_training
 from studies.lab.stiffness import KINDS, READINGS, SCALE, SHAPE, TNS, follower, image_stiffness, trace_both
 
 FORMAT = 1
@@ -36,6 +36,106 @@ TRACED = 1000  # test images of which stiffness and losses are kept one by one
 FITTED = 5000  # training images, without augmentation, on which the training loss is measured
 SHARPENED = 1000  # training images that sharpness is measured on
 RADIUS = 0.5  # of adaptive sharpness, the value of Kwon et al. 2021
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Score:
+    """What a network scored on the test set after its last epoch; a study adds fields of its own.
+
+    specification, recipe  everything that determines the network; the recipe in full
+    test_errors, test_images, test_loss  its score on the test set
+    parameters  how many numbers were trained
+    log         one record per epoch, as training wrote it
+    made        seconds, threads, device, version of torch, and what `results.source` gives: which code made it
+    """
+
+    study: ClassVar[str]  # whose results these are
+    tuples: ClassVar[tuple[str, ...]] = ()  # fields that are tuples; JSON keeps them as lists
+
+    specification: dict
+    recipe: dict
+    test_errors: int
+    test_images: int
+    test_loss: float
+    parameters: int
+    log: list
+    made: dict = dataclasses.field(default_factory=dict)
+
+    @property
+    def accuracy(self) -> float:
+        """The accuracy on the test set, in per cent."""
+        return 100.0 * (self.test_images - self.test_errors) / self.test_images
+
+    @property
+    def seed(self) -> int:
+        return self.specification["seed"]
+
+    def __str__(self):
+        return f"{self.accuracy:.2f} % on the test set, {self.made['seconds']:.0f} s of training."
+
+    def write(self, path: Path) -> Path:
+        """Write the file, one line per field; whoever reads it sees all of it or nothing."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        record = {"format": FORMAT, **dataclasses.asdict(self)}
+        lines = [f" {json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}" for key, value in record.items()]
+        with replacing(path) as unfinished:
+            unfinished.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        return path
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a file; the study ends with a line that names it where it is damaged."""
+        try:
+            record = json.loads(path.read_text())
+            if record.pop("format") != FORMAT:
+                raise ValueError(f"another format than {FORMAT}")
+            tuples = {key: None if record[key] is None else tuple(record[key]) for key in cls.tuples}
+            return cls(**record | tuples)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            message = f"{path}: damaged, or no result of {cls.study} ({error}). Delete it to train anew."
+            raise SystemExit(message) from None
+
+    @classmethod
+    def find(cls, stem: str, specification: dict, recipe, folders) -> Self | None:
+        """The result of exactly this network in the first of the folders that has one; None where none has.
+
+        One that today's code has measured goes before others.
+        """
+
+        def holds_it(result: Self) -> bool:
+            return result.specification == specification and jobs.same_recipe(result.recipe, recipe)
+
+        return find_current(f"{stem}.json", folders, cls.read, holds_it)
+
+
+def score_of(net, data, specification: dict, log: Path, rooms: tuple[str, ...] = ()) -> dict:
+    """The fields of a `Score`, from a network whose training is finished and the log of that training.
+
+    rooms  what its measurement goes through beside what every one does, see `results.source`
+    """
+    head, *records = map(json.loads, log.read_text().splitlines())
+    return {
+        "specification": specification,
+        "recipe": head["recipe"],
+        "test_errors": net.about["test_errors"],
+        "test_images": len(data.test_labels),
+        "test_loss": net.about["test_loss"],
+        "parameters": sum(p.numel() for p in net.parameters()),
+        "log": records,
+        "made": {
+            "seconds": net.about["seconds"],
+            "threads": torch.get_num_threads(),
+            "device": head["device"],
+            "torch": head["torch"],
+            **source(measured=rooms),
+        },
+    }
+
+
+def remove_training(path: Path) -> None:
+    """Delete a trained network, its log and the state from which its training would go on."""
+    for ending in (".safetensors", ".jsonl", ".resume"):
+        path.with_suffix(ending).unlink(missing_ok=True)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -101,17 +201,30 @@ def read(path: Path) -> Measurement:
         raise SystemExit(f"{path}: damaged, or no measurement ({error}). Delete it to train anew.") from None
 
 
-def find(job: jobs.Planned, folders) -> Measurement | None:
-    """The measurement of exactly this job in the first folder that has one; one by today's code goes before others."""
+def find_current(name: str, folders, read_file: Callable[[Path], Any], holds_it: Callable[[Any], bool]):
+    """What the first folder that has a file of this name has in it; a result of today's code goes before others.
+
+    read_file  reads a file
+    holds_it   says whether what was read is what the name says; if not, the study ends with a line that names the file
+
+    Returns None where no folder has the file.
+    """
     every = []
     for folder in folders:
-        path = Path(folder) / f"{job.stem}.npz"
+        path = Path(folder) / name
         if path.is_file():
-            found = read(path)
-            if found.specification != job.specification:
-                raise SystemExit(f"{path}: holds another job than its name says. Delete it to train anew.")
-            every.append(found)
+            result = read_file(path)
+            if not holds_it(result):
+                raise SystemExit(
+                    f"{path}: holds the result of another network than its name says. Delete it to train anew."
+                )
+            every.append(result)
     return choose_current(every)
+
+
+def find(job: jobs.Planned, folders) -> Measurement | None:
+    """The measurement of exactly this job in the first folder that has one; one by today's code goes before others."""
+    return find_current(f"{job.stem}.npz", folders, read, lambda found: found.specification == job.specification)
 
 
 def find_all(wanted: Sequence[jobs.Planned], folders) -> list[Measurement]:

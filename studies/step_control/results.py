@@ -6,7 +6,7 @@ from pathlib import Path
 import netbridge as nb
 from netbridge.devices import best_device
 from studies.lab import jobs
-from studies.lab.scores import Score, remove_training, score_of
+from studies.lab.measurements import Score, remove_training, score_of
 from studies.lab.stiffness import prepare
 
 SHIPPED = Path(__file__).parent / "shipped"

@@ -165,7 +165,7 @@ def test_a_pruning_is_found_again_and_only_of_the_same_network(digits, tmp_path)
     assert (made.controller, made.seed, run.family) == ("constant", 0, "digits")
     other = Pruning(networks.ZOO / "digits" / "resnet32-width4-se-seed0.safetensors")
     (tmp_path / f"{run.stem}.npz").rename(tmp_path / f"{other.stem}.npz")
-    with pytest.raises(SystemExit, match="holds another job"):
+    with pytest.raises(SystemExit, match="another network"):
         other.find((tmp_path,))
 
 
