@@ -29,6 +29,11 @@ def looks_of(names: Iterable[str], black: str) -> dict[str, tuple[str, str]]:
     return {name: found.get(name, (BLACK, MARKS[0])) for name in names}
 
 
+def legend_below(drawing, axis, columns: int = 5) -> None:
+    """One legend below all panels of a figure, with the names of what is in this one of them."""
+    drawing.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=columns)
+
+
 def in_a_row(count: int) -> int:
     """How many panels stand in a row: two where there are two or four panels, else three."""
     return 2 if count in (2, 4) else 3

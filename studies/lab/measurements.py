@@ -28,6 +28,7 @@ from netbridge.files import replacing
 from netbridge.train import epochs, recipes, scoring
 from studies.lab import definitions, jobs
 from studies.lab.networks import controller_of
+from studies.lab.options import which_jobs
 from studies.lab.results import choose_current, remember_source, source
 from studies.lab.stiffness import KINDS, READINGS, SCALE, SHAPE, TNS, follower, image_stiffness, trace_both
 
@@ -337,6 +338,70 @@ def sharpness(net: nb.Network, data: Dataset, device=None, radius: float = RADIU
         length = torch.stack([x.norm() for x in scaled]).norm()
         there = {name: p + radius * p.abs() * x / length for (name, p), x in zip(weights.items(), scaled, strict=True)}
         return float(loss(there) - here)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """The measurements that a study shows.
+
+    networks  of its own networks, in the order of its plan
+    own       of the networks that the user's files define
+    diverged  the names of those whose training diverged
+    """
+
+    networks: list[Measurement]
+    own: list[Measurement]
+    diverged: list[str]
+
+    @property
+    def made(self) -> list[dict]:
+        """Of each of them which code made it, as `Page.name_older` takes it."""
+        return [one.made for one in (*self.networks, *self.own)]
+
+    def notice(self, planned: Sequence, more: str = "") -> str:
+        """What stands above a report as long as networks are missing; `more` joins it."""
+        if len(self.networks) == len(planned):
+            return ""
+        return (
+            f"{len(self.networks)} of {len(planned)} networks are measured, and the verdicts are "
+            f"{more or 'theirs.'} `--train` makes the rest."
+        )
+
+
+def obtain(
+    study: str,
+    arguments,
+    planned: Sequence[jobs.Job],
+    shipped: Path,
+    own: Sequence[jobs.Job] = (),
+    follow: int = 0,
+    executor=None,
+) -> Stored:
+    """The measurements there are of the networks that a study plans, made first where the options ask for it.
+
+    study      its name
+    arguments  its options, those of `options.ThreadOptions` and `train`
+    planned    its networks
+    shipped    the folder of the measurements that come with the repository; a smoke run leaves them aside
+    own        networks that the user's files define
+    follow     after every epoch the stiffness on so many test images joins the log
+    executor   carries the jobs out in place of this process, as `work_off_on` says
+
+    The study ends with a line that says what to do where nothing is measured.
+    """
+    work = arguments.out / "runs"
+    folders = (work,) if arguments.smoke else (work, shipped)
+    wanted, which = [*planned, *own], which_jobs(arguments)
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    if executor is not None:
+        work_off_on(executor, wanted, work, folders[1:], arguments.data_root, files=arguments.define, **which)
+    elif arguments.train or arguments.remeasure:
+        work_off(wanted, work, folders[1:], arguments.data_root, arguments.device, follow, **which)
+    networks = find_all(planned, folders)
+    if not networks:
+        raise SystemExit(f"studies.{study}: no measurement is there; `--train` makes them, resumably.")
+    return Stored(networks, find_all(own, (work,)), jobs.list_diverged(wanted, folders))
 
 
 def work_off(

@@ -2,6 +2,7 @@
 
 from netbridge.detect.evaluation import NAMES
 from netbridge.train.recipes import RECIPES
+from studies import tricks
 from studies.detect import design as detection
 from studies.detect.findings import PRINTED
 from studies.lab.images import USUAL
@@ -14,7 +15,6 @@ from studies.step_control.design import Plan as Ablation
 from studies.step_control.tables import PAPER as ABLATION
 from studies.table import cells as table_cells
 from studies.table.design import PARAMETERS, TABLES
-from studies.tricks import design as tricks
 
 STL10 = "STL-10's recipe is not printed: batch 16 as in ASR, Appendix C"
 PAPERS_RECIPES = {1: "paper", 2: "imagenet-256", 7: None}

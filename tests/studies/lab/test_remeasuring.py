@@ -2,12 +2,12 @@
 
 import pytest
 
+from studies import tricks
 from studies.detect import __main__ as detect
 from studies.lab import jobs, measurements
 from studies.lab.results import source
 from studies.population import __main__ as population
 from studies.tns_at_work import __main__ as tns_at_work
-from studies.tricks import __main__ as tricks
 
 
 class Stopped(Exception):

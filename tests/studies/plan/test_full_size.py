@@ -14,6 +14,7 @@ import netbridge as nb
 from netbridge.detect import Detector
 from netbridge.step_sizes import ASR, SE
 from netbridge.step_sizes.asr import itself
+from studies import tricks
 from studies.asr import __main__ as asr
 from studies.asr import design
 from studies.asr.plan import Plan
@@ -24,7 +25,6 @@ from studies.plan.cells import CLASSES, Cell
 from studies.step_control import __main__ as step_control
 from studies.step_control import design as ablation
 from studies.table.design import PARAMETERS
-from studies.tricks import design as tricks
 
 # ASR, Tables 10 and 11, and StepNet, Table 6: epochs, drops, gamma, weight decay, rate, batch on CIFAR and on STL-10.
 SGD, ADAMW = ("sgd", 0.9), ("adamw", 0.9)
