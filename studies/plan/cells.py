@@ -7,7 +7,7 @@ import torch
 
 import netbridge as nb
 from netbridge.train.recipes import Recipe
-from studies.detect import design as detection
+from studies import detect as detection
 from studies.lab.images import IMAGENET_SIZE
 from studies.lab.jobs import Job
 

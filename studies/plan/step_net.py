@@ -2,9 +2,8 @@
 
 from netbridge.detect.evaluation import NAMES
 from netbridge.train.recipes import RECIPES
+from studies import detect as detection
 from studies import tricks
-from studies.detect import design as detection
-from studies.detect.findings import PRINTED
 from studies.lab.images import USUAL
 from studies.lab.jobs import PAPERS_ON_STL10
 from studies.plan.cells import STEP_NET, Cell
@@ -58,7 +57,7 @@ def detectors() -> list[Cell]:
     recipe = detection.schedule("1x")
     remark = "schedule 1x, 800 pixels and weights of Table 2's recipe: the paper says no more than [71]"
     found = []
-    for depth, rows in PRINTED.items():
+    for depth, rows in detection.PRINTED.items():
         train = f"python -m studies.detect --data-root DATA --depth {depth} --weights FOLDER --train"
         for row, values in rows.items():
             run = detection.Run(row, SEED, "coco", recipe, depth, size=detection.COCO_SIZE)

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from netbridge import data, detect
+from studies import detect as detection
 from studies import train
-from studies.detect import __main__ as detection
-from studies.detect import design as detection_design
 from studies.lab import images, jobs
 from studies.lab.options import TrainingOptions
 
@@ -35,7 +34,7 @@ def test_made_up_scenes_in_the_place_of_coco_are_not_called_coco(root, inside):
     place = images.folder_of("coco", root / inside)
     arguments = detection.Arguments(data_root=place, seeds=1, controllers=("constant",), short=64)
     (run,) = detection.plan_runs(arguments)
-    assert (run.dataset, run.size, run.depth) == (detection_design.REHEARSED, 64, 50)
+    assert (run.dataset, run.size, run.depth) == (detection.REHEARSED, 64, 50)
     assert run.recipe.epochs == 12
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from studies import tricks
-from studies.detect import __main__ as detect
+from studies import detect, tricks
 from studies.lab import jobs, measurements
 from studies.lab.results import source
 from studies.population import __main__ as population
