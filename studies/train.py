@@ -22,21 +22,12 @@ from studies.lab import definitions, jobs
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.figures import learning_curve
 from studies.lab.images import load_images
-from studies.lab.networks import ZOO
+from studies.lab.networks import CONTROLLERS, MULTIPLE, SHAPES, ZOO
 from studies.lab.results import Results
 from studies.lab.stiffness import follower
 
 STUDY = "train"
 TRACED = 512  # test images whose stiffness is followed through training
-SHAPES: dict[str, dict] = {  # small images need smaller networks; shipped networks are part of every download
-    "digits": {"depth": 32, "width": 4},
-    "cifar10-vit": {"network": "vit-conv", "depth": 6, "width": 96},
-    "digits-vit": {"network": "vit", "depth": 4, "width": 32},
-    "cifar10-deep": {"depth": 56},
-    "digits-deep": {"depth": 56, "width": 4},
-}
-MULTIPLE = {"fca": 16}  # FCA shares sixteen frequencies out among the channels: their number must be a multiple
-CONTROLLERS = ("constant", "se", "stepnet", "eca", "ie", "asr(se)", "cbam", "fca", "srm", "sem", "iebn")
 QUEUE = (  # the shipped networks in the order in which they are wanted
     *((name, 0) for name in CONTROLLERS[:4]),
     *((name, 1) for name in CONTROLLERS[:3]),

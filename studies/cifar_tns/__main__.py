@@ -24,11 +24,11 @@ from studies.cifar_tns.findings import findings
 from studies.lab import definitions, jobs, networks
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
+from studies.lab.networks import CONTROLLERS
 from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
 from studies.lab.statistics import choices
 from studies.lab.stiffness import measure, measure_each, set_stiffness
-from studies.train import CONTROLLERS
 
 STUDY = "cifar_tns"
 PRESETS = {"quick": {"images": 500, "resamples": 200}, "full": {"images": 10_000, "resamples": 1000}}
@@ -88,7 +88,7 @@ def main(arguments: Arguments):
     said = findings(evidence)
     page.findings(said)
     if data.name == "cifar10":
-        sections.population(page, said, describe(subjects))
+        sections.beside_population(page, said, describe(subjects))
     sections.accuracy(page, results, len(data.test_images))
     sections.depth(page, results)
     sections.stiffness(page, results, evidence.compared)

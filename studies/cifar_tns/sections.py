@@ -2,11 +2,10 @@
 
 import numpy as np
 
+from studies import population
 from studies.cifar_tns import figures, tables
 from studies.lab.comparisons import signed_cell
 from studies.lab.stiffness import KINDS, READINGS, wording
-from studies.population import design
-from studies.population.citation import REMEDY, shipped_findings, shipped_sources
 
 INDEX = {
     "slope": "the branch before its gate and the final ReLU, over the state",
@@ -27,20 +26,20 @@ def warn_of_two(results) -> str:
     return TWO_BLOCKS if max(np.bincount(record.stage.astype(int))) <= 2 else ""
 
 
-def population(page, said, which):
+def beside_population(page, said, which):
     """The verdicts of the study of that name, where its measurements are shipped."""
-    count, cited = shipped_findings()
+    count, cited = population.shipped_findings()
     if count:
         page.table(
             "population",
             tables.beside_rows(said, cited, which, f"{count} small networks"),
             "The same claims beside a population of small networks",
-            f"{count} of {len(design.queue())} networks of 14 to 32 layers, trained for 3 or 6 epochs at "
-            f"{design.PIXELS} pixels. `python -m studies.population` shows numbers, rules and intervals, and with "
+            f"{count} of {len(population.queue())} networks of 14 to 32 layers, trained for 3 or 6 epochs at "
+            f"{population.PIXELS} pixels. `python -m studies.population` shows numbers, rules and intervals, and with "
             "`--train` trains the rest.",
             printed=False,
         )
-        page.words(page.name_older(shipped_sources(), REMEDY))
+        page.words(page.name_older(population.shipped_sources(), population.REMEDY))
 
 
 def accuracy(page, results, test_images):

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import stats
 
+from studies import population
 from studies.cifar_tns.evidence import DEGREES, MOVES, compare_seeds
 from studies.lab.comparisons import chance_cell, deviation_cell, interval_cell, seed_deviation
 from studies.lab.networks import groups
 from studies.lab.statistics import LEVEL, interval_text, rank_correlation
 from studies.lab.stiffness import QUANTITIES, READINGS, wording
 from studies.lab.verdicts import of_kinds
-from studies.population.analysis import OVER_ALL
 
 
 def names_of(results) -> dict[str, list[int]]:
@@ -39,7 +39,8 @@ def beside_rows(here, there, networks: str, others: str) -> Iterator[dict]:
     """The verdicts on the same claims, of these networks and of others; what one of them was not asked is said."""
     verdicts = {finding.claim: finding.verdict for finding in here}
     for cited in there:
-        claim = cited.claim.removesuffix(f": {OVER_ALL}.") + "." * cited.claim.endswith(f": {OVER_ALL}.")
+        way = f": {population.OVER_ALL}."
+        claim = f"{cited.claim.removesuffix(way)}." if cited.claim.endswith(way) else cited.claim
         yield {"claim": cited.claim, networks: verdicts.get(claim, "not asked"), others: cited.verdict}
 
 

@@ -8,6 +8,15 @@ from netbridge import data as datasets
 from netbridge.pretrained_networks import Pretrained
 from netbridge.train.journal import header_fields
 
+SHAPES: dict[str, dict] = {  # small images need smaller networks; shipped networks are part of every download
+    "digits": {"depth": 32, "width": 4},
+    "cifar10-vit": {"network": "vit-conv", "depth": 6, "width": 96},
+    "digits-vit": {"network": "vit", "depth": 4, "width": 32},
+    "cifar10-deep": {"depth": 56},
+    "digits-deep": {"depth": 56, "width": 4},
+}
+MULTIPLE = {"fca": 16}  # FCA shares sixteen frequencies out among the channels: their number must be a multiple
+CONTROLLERS = ("constant", "se", "stepnet", "eca", "ie", "asr(se)", "cbam", "fca", "srm", "sem", "iebn")
 ZOO = Path(nb.__file__).parent / "zoo"  # the networks that come with netbridge, one folder per data set
 DEEP = 56  # layers of the deep networks, nine blocks a stage
 STAND_IN = "digits"  # its deep networks serve where those of a data set do not come along

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 import netbridge as nb
+from studies import population
 from studies.lab import definitions, jobs, measurements, networks
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.comparisons import deviation_cell, interval_cell
@@ -27,7 +28,6 @@ from studies.lab.options import ThreadOptions, which_jobs
 from studies.lab.page import Page
 from studies.lab.statistics import interval_text
 from studies.lab.stiffness import QUANTITY_NAMES, wording
-from studies.population.citation import SHIPPED as POPULATION
 from studies.tns_at_work import design, figures
 from studies.tns_at_work.findings import RIVALS, by_weight, findings, rank_correlation
 from studies.tns_at_work.measures import KEYS, ORDERS, Architectures, Pruned, Pruning, carry_out, search
@@ -59,7 +59,7 @@ def main(arguments: Arguments):
     require_at_least(1, arguments, "seeds", "pruned", "threads")
     definitions.take_all(STUDY, arguments.define, arguments.dataset)
     first, second = design.weighted_runs(arguments.dataset, arguments.seeds), design.architectures(arguments.dataset)
-    folders = [SHIPPED, POPULATION]
+    folders = [SHIPPED, population.SHIPPED]
     mine = design.of_ones_own(arguments.define, arguments.dataset, arguments.seeds)
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, dataset="digits", train=True, pruned=2)

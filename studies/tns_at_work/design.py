@@ -23,9 +23,9 @@ pruning, which is shown of two families of networks. `docs/papers.md` has the ve
 import dataclasses
 
 from netbridge.train.recipes import recipe
+from studies import population
 from studies.lab import jobs
 from studies.lab.jobs import Job
-from studies.population import design as population
 
 WEIGHTS = (0.0, -0.1, -0.01, 0.01, 0.1)
 SEEDS = 10

@@ -4,8 +4,8 @@ import dataclasses
 
 import netbridge as nb
 from studies.lab import jobs
+from studies.lab.networks import SHAPES
 from studies.lab.stiffness import KINDS, MEANS
-from studies.train import SHAPES
 
 PAPER = {  # Table 7: per cent, with the standard deviation over five seeds
     ("constant", "cifar10"): (89.08, 0.84),

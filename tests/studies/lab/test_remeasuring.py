@@ -2,10 +2,9 @@
 
 import pytest
 
-from studies import detect, tricks
+from studies import detect, population, tricks
 from studies.lab import jobs, measurements
 from studies.lab.results import source
-from studies.population import __main__ as population
 from studies.tns_at_work import __main__ as tns_at_work
 
 

@@ -9,6 +9,7 @@ import torch
 import netbridge as nb
 from netbridge import data as datasets
 from netbridge.train import epochs, loop
+from studies import population
 from studies.lab import jobs, measurements, networks
 from studies.lab.comparisons import dunnett
 from studies.lab.stiffness import QUANTITIES, READINGS, SCALE, SHAPE, TNS
@@ -23,7 +24,6 @@ from studies.lab.verdicts import (
     TRUE_OF_SOME,
     UNDECIDED,
 )
-from studies.population import design as population
 from studies.tns_at_work import design, measures
 from studies.tns_at_work.__main__ import SHIPPED, describe
 from studies.tns_at_work.findings import (
