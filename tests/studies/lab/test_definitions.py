@@ -10,9 +10,8 @@ import pytest
 
 from netbridge import data as datasets
 from netbridge.train import recipe
-from studies import population, tricks
+from studies import population, tns_at_work, tricks
 from studies.lab import definitions, jobs, measurements
-from studies.tns_at_work import design as tns_at_work
 
 HOW = recipe("digits", epochs=1, batch=64, evaluate_every=100)
 

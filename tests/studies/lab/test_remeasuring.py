@@ -2,10 +2,9 @@
 
 import pytest
 
-from studies import detect, population, tricks
+from studies import detect, population, tns_at_work, tricks
 from studies.lab import jobs, measurements
 from studies.lab.results import source
-from studies.tns_at_work import __main__ as tns_at_work
 
 
 class Stopped(Exception):

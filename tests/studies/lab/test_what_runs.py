@@ -14,9 +14,9 @@ import netbridge as nb
 from netbridge import data as datasets
 from netbridge.code_digests import MEASURING, ROOT, TRAINING, files_of
 from studies import detect as detection
+from studies import tns_at_work
 from studies.asr import results as asr
 from studies.lab import definitions, jobs, measurements
-from studies.tns_at_work import measures as tns_at_work
 from tests.studies.asr.made_up import plan_of
 from tests.studies.tns_at_work.test_tns_at_work import small_run
 
