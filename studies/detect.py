@@ -37,9 +37,9 @@ from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.comparisons import deviation_cell, dunnett
 from studies.lab.exhibits import Exhibit, write
 from studies.lab.figures import MARKS, hide_scales, legend_below, looks_of, reach_of
-from studies.lab.images import folder_of
 from studies.lab.jobs import changed_fields, spec_of_text
 from studies.lab.measurements import Measurement
+from studies.lab.networks import folder_of
 from studies.lab.options import which_jobs
 from studies.lab.page import Page
 from studies.lab.results import source

@@ -36,10 +36,9 @@ from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.comparisons import deviation_cell, interval_cell, welch
 from studies.lab.exhibits import Exhibit, write
 from studies.lab.figures import MARKS
-from studies.lab.images import load_images
 from studies.lab.jobs import Job
 from studies.lab.measurements import Measurement
-from studies.lab.networks import Subject, read_subject, shipped_files
+from studies.lab.networks import Subject, load_images, read_subject, shipped_files
 from studies.lab.options import ThreadOptions, which_jobs
 from studies.lab.page import Page
 from studies.lab.results import source

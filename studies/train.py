@@ -21,8 +21,7 @@ from netbridge.train import distributed, epochs, scoring
 from studies.lab import definitions, jobs
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.figures import learning_curve
-from studies.lab.images import load_images
-from studies.lab.networks import CONTROLLERS, MULTIPLE, SHAPES, ZOO
+from studies.lab.networks import CONTROLLERS, MULTIPLE, SHAPES, ZOO, load_images
 from studies.lab.results import Results
 from studies.lab.stiffness import follower
 

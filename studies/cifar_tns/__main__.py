@@ -23,8 +23,7 @@ from studies.cifar_tns.evidence import FEWEST_SEEDS, gather
 from studies.cifar_tns.findings import findings
 from studies.lab import definitions, jobs, networks
 from studies.lab.command import plain_errors, require_at_least, start
-from studies.lab.images import images_or_fallback
-from studies.lab.networks import CONTROLLERS
+from studies.lab.networks import CONTROLLERS, images_or_fallback
 from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
 from studies.lab.statistics import choices

@@ -16,7 +16,7 @@ from studies.lab.verdicts import Finding
 class Exhibit:
     """What a study shows of one claim, figure or table of a paper.
 
-    heading  what stands above it on the page
+    heading  what stands above it on the page; "" where it goes on below the exhibit before it
     show     a function (page, evidence) that draws its figures and writes its tables and words; where it puts nothing
              on the page, the heading is left out
     judge    a function of the evidence, without any other effect, that gives the findings which rest on this exhibit;
@@ -60,8 +60,10 @@ def write(page: Page, exhibits: Iterable[Exhibit], evidence, *words: str) -> Non
 def show(page: Page, exhibits: Iterable[Exhibit], evidence) -> None:
     """Put on a page what each of these exhibits shows, below its heading; no findings."""
     for exhibit in exhibits:
-        page.heading(exhibit.heading)
-        parts = len(page.parts)
+        before = len(page.parts)
+        if exhibit.heading:
+            page.heading(exhibit.heading)
+        above = len(page.parts)
         exhibit.show(page, evidence)
-        if len(page.parts) == parts:
-            page.parts.pop()
+        if len(page.parts) == above:
+            del page.parts[before:]

@@ -10,7 +10,7 @@ from studies.asr import design, paper
 from studies.asr.design import Arm
 from studies.asr.plan import Plan
 from studies.lab import jobs
-from studies.lab.images import USUAL
+from studies.lab.networks import USUAL
 from studies.plan.cells import ASR, Cell
 
 SEED = 0

@@ -8,8 +8,8 @@ import torch
 import netbridge as nb
 from netbridge.train.recipes import Recipe
 from studies import detect as detection
-from studies.lab.images import IMAGENET_SIZE
 from studies.lab.jobs import Job
+from studies.lab.networks import IMAGENET_SIZE
 
 STEP_NET, BLOCK, ASR = "StepNet", "block", "ASR"
 PAPERS = {

@@ -3,15 +3,10 @@
 from netbridge.detect.evaluation import NAMES
 from netbridge.train.recipes import RECIPES
 from studies import detect as detection
-from studies import tricks
-from studies.lab.images import USUAL
+from studies import step_control, tricks
 from studies.lab.jobs import PAPERS_ON_STL10
+from studies.lab.networks import USUAL
 from studies.plan.cells import STEP_NET, Cell
-from studies.step_control import __main__ as step_control
-from studies.step_control.design import CELLS, SE
-from studies.step_control.design import PLAIN as WITHOUT
-from studies.step_control.design import Plan as Ablation
-from studies.step_control.tables import PAPER as ABLATION
 from studies.table import cells as table_cells
 from studies.table.design import PARAMETERS, TABLES
 
@@ -85,11 +80,11 @@ def ablation() -> list[Cell]:
     for dataset in ("cifar10", "cifar100", "stl10"):
         train = f"python -m studies.step_control --full --train --dataset {dataset}"
         arguments = step_control.fill_in_options(step_control.Arguments(full=True, dataset=dataset, part="ablation"))
-        plan, remark = Ablation(arguments), STL10 if dataset == "stl10" else ""
-        for row in CELLS:
-            if row in (WITHOUT, SE):
+        plan, remark = step_control.Plan(arguments), STL10 if dataset == "stl10" else ""
+        for row in step_control.CELLS:
+            if row in (step_control.PLAIN, step_control.SE):
                 continue
-            printed = "{:.2f} ± {:.2f}".format(*ABLATION[row][dataset])
+            printed = "{:.2f} ± {:.2f}".format(*step_control.PAPER[row][dataset])
             job = plan.cell(row, SEED).job
             wanted = wanted_on(dataset)
             found.append(Cell(STEP_NET, "4", row, USUAL[dataset], printed, job, wanted, remark=remark, command=train))

@@ -10,9 +10,8 @@ import dataclasses
 from pathlib import Path
 
 from studies.lab.command import plain_errors, require_at_least, start
-from studies.lab.images import USUAL
 from studies.lab.jobs import recipe_of
-from studies.lab.networks import ZOO
+from studies.lab.networks import USUAL, ZOO
 from studies.lab.page import Page
 from studies.table import cells as table_cells
 from studies.table import figures

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from studies.lab.comparisons import seed_deviation
-from studies.lab.images import USUAL
 from studies.lab.jobs import Job
+from studies.lab.networks import USUAL
 from studies.table.design import FIRST, WIDTHS, Scale, Table
 from studies.table.networks import Trained
 

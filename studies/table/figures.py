@@ -5,7 +5,7 @@ import numpy as np
 from odelab.plot import style
 from studies.lab.comparisons import seed_deviation
 from studies.lab.figures import MARKS
-from studies.lab.images import USUAL
+from studies.lab.networks import USUAL
 from studies.table.design import Table
 from studies.table.networks import Trained
 

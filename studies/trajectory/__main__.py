@@ -27,7 +27,7 @@ from rich.progress import Progress
 import netbridge as nb
 from studies.lab import definitions, networks
 from studies.lab.command import start
-from studies.lab.images import images_or_fallback
+from studies.lab.networks import images_or_fallback
 from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
 from studies.lab.statistics import choices

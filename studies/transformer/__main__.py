@@ -22,7 +22,7 @@ from studies.cifar_tns.tables import gate_table
 from studies.lab import definitions, jobs, networks
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.comparisons import signed_cell
-from studies.lab.images import images_or_fallback
+from studies.lab.networks import images_or_fallback
 from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
 from studies.lab.statistics import choices

@@ -20,8 +20,7 @@ from matplotlib.image import imread
 import netbridge as nb
 from netbridge import data as datasets
 from studies.cifar_tns import __main__ as cifar_tns
-from studies.lab.images import images_or_fallback
-from studies.lab.networks import explain_absence
+from studies.lab.networks import explain_absence, images_or_fallback
 from studies.lab.page import Page
 from studies.lab.results import as_json
 from studies.lab.stiffness import KINDS, READINGS

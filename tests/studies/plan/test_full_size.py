@@ -14,7 +14,7 @@ import netbridge as nb
 from netbridge.detect import Detector
 from netbridge.step_sizes import ASR, SE
 from netbridge.step_sizes.asr import itself
-from studies import tricks
+from studies import step_control, tricks
 from studies.asr import __main__ as asr
 from studies.asr import design
 from studies.asr.plan import Plan
@@ -22,8 +22,6 @@ from studies.lab.jobs import Job
 from studies.plan import asr_cells, blocks, step_net
 from studies.plan.__main__ import key_of
 from studies.plan.cells import CLASSES, Cell
-from studies.step_control import __main__ as step_control
-from studies.step_control import design as ablation
 from studies.table.design import PARAMETERS
 
 # ASR, Tables 10 and 11, and StepNet, Table 6: epochs, drops, gamma, weight decay, rate, batch on CIFAR and on STL-10.
@@ -197,17 +195,17 @@ def test_parameters_are_those_that_the_papers_print():
 @pytest.mark.parametrize("dataset", DATA)
 def test_the_ablation_of_stepnet_has_the_papers_networks(dataset):
     arguments = step_control.fill_in_options(step_control.Arguments(full=True, dataset=dataset, seeds=(1,)))
-    plan = ablation.Plan(arguments)
-    for row in ablation.CELLS:
+    plan = step_control.Plan(arguments)
+    for row in step_control.CELLS:
         job = plan.cell(row, 0).job
         assert (job.depth, job.width, job.size, job.images) == (164, 16, None, None)
         assert row_of(job.recipe) == papers_row("paper", dataset)
         net = build(job)
         assert sum(net.config["blocks"]) == 54
-        if row == ablation.OURS:
+        if row == step_control.OURS:
             classes = 100 if dataset == "cifar100" else 10
             assert count(net) == count(nb.resnet(164, classes, "stepnet"))
-    assert plan.few(ablation.EVERY) == 5
+    assert plan.few(step_control.EVERY) == 5
 
 
 @pytest.mark.parametrize("dataset", DATA)

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from netbridge.train.recipes import Recipe
+from studies import step_control
 from studies import tricks as study
 from studies.lab import jobs, measurements
-from studies.step_control import results
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -70,7 +70,7 @@ def test_what_is_shipped_is_found():
 
 def test_results_of_before_these_fields_keep_their_names():
     """What names a shipped result of step_control is what its recipe was, whatever fields have joined since."""
-    for path in sorted(results.SHIPPED.glob("*.json")):
+    for path in sorted(step_control.SHIPPED.glob("*.json")):
         record = json.loads(path.read_text())
         changed = jobs.changed_fields(Recipe(**{key: frozen(value) for key, value in record["recipe"].items()}))
         assert json.loads(json.dumps(changed)) == record["specification"]["recipe"]
