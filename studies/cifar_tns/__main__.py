@@ -19,9 +19,10 @@ from typing import Literal
 
 import netbridge as nb
 from studies.cifar_tns import sections
-from studies.cifar_tns.evidence import FEWEST_SEEDS, gather
+from studies.cifar_tns.evidence import gather
 from studies.cifar_tns.findings import findings
 from studies.lab import definitions, jobs, networks
+from studies.lab.claims import FEWEST_SEEDS
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.networks import CONTROLLERS, images_or_fallback
 from studies.lab.options import TracingOptions, fill_in

@@ -3,44 +3,23 @@
 import numpy as np
 
 from odelab.plot import style
-from studies.lab.figures import heat_map, label_panels, looks, panels, use_axes
+from studies.lab.figures import (
+    DASHES,
+    SYMBOL,
+    draw_trajectory,
+    heat_map,
+    label_panels,
+    looks,
+    mark_stages,
+    panels,
+    row_name,
+    use_axes,
+)
 from studies.lab.networks import groups
 from studies.lab.stiffness import QUANTITIES, READINGS, SHAPE, TNS, wording
 
-DASHES = ("-", "--", ":", "-.")
-SYMBOL = {"slope": r"$\|f(x_t)\|\,/\,\|x_t\|$", "increment": r"$\|x_{t+1}-x_t\|\,/\,\|x_t\|$"}
 GRID = 61  # degrees along each side of a surface
 LEVELS = (0.01, 0.1, 0.5, 0.9)
-CLOUD = 1500  # points in a cloud: with more of them they cover one another
-
-
-def row_name(found) -> str:
-    """A network's name with its seed, as far as that is known."""
-    return found.name if found.subject.seed is None else f"{found.name}, seed {found.subject.seed}"
-
-
-def stages_of(axis, record):
-    """Lines between stages; hollow where a block opens its stage and is not counted."""
-    for k in np.flatnonzero(record.first):
-        if k:
-            axis.axvline(k + 0.5, color=style.GREY, linewidth=0.6, linestyle=(0, (1, 2)))
-    axis.set_xlim(0.5, len(record.names) + 0.5)
-    axis.set_xticks(range(1, len(record.names) + 1, max(1, len(record.names) // 9)))
-
-
-def trajectory(axis, record, values, **options):
-    """One line per stage, broken where the state changes its shape; the opening blocks hollow."""
-    blocks = np.arange(1, len(values) + 1)
-    colour = options.pop("color")
-    mark, label = options.pop("marker", None), options.pop("label", None)
-    for stage in np.unique(record.stage):
-        at = record.stage == stage
-        axis.plot(blocks[at], values[at], color=colour, label=label, **options)
-        label = None
-        if mark is not None:
-            inner, outer = at & ~record.first, at & record.first
-            axis.plot(blocks[inner], values[inner], mark, color=colour, markersize=3.2)
-            axis.plot(blocks[outer], values[outer], mark, color=colour, markersize=3.2, markerfacecolor="white")
 
 
 def places_shown_first(subjects, count=4) -> list[int]:
@@ -59,10 +38,10 @@ def single_figure(results, of, images=6):
             found = results[place]
             record = found.records[of]
             for i in range(min(images, len(record))):
-                trajectory(
+                draw_trajectory(
                     axis, record, record.nsi[i], color=style.COLOURS[i % 6], marker="o", linewidth=0.9, label=str(i)
                 )
-            stages_of(axis, record)
+            mark_stages(axis, record)
             axis.set_title(row_name(found), loc="left")
         finish(drawing, axes, len(firsts), of)
         drawing.legend(*shown[0].get_legend_handles_labels(), title="test image", loc="outside right upper")
@@ -80,7 +59,7 @@ def averaged_figure(results, of):
             band(axis, record, colours[name][0])
             for line, place in enumerate(places):
                 found = results[place]
-                trajectory(
+                draw_trajectory(
                     axis,
                     found.records[of],
                     found.records[of].nsi.mean(axis=0),
@@ -89,7 +68,7 @@ def averaged_figure(results, of):
                     linestyle=DASHES[line % len(DASHES)],
                     label=None if found.subject.seed is None else f"seed {found.subject.seed}",
                 )
-            stages_of(axis, record)
+            mark_stages(axis, record)
             axis.set_title(name, loc="left")
         finish(drawing, axes, len(names), of)
         handles, labels = max((axis.get_legend_handles_labels() for axis in shown), key=lambda pair: len(pair[1]))
@@ -199,21 +178,6 @@ def baseline(axis, results, names, what, reading):
     if "constant" in names:
         mean = np.mean([results[place].stiffness[what][reading].value for place in names["constant"]])
         axis.axvline(mean, color=style.GREY, linewidth=0.8, linestyle="--")
-
-
-def cloud_figure(found, of, blocks, coefficients, called="block"):
-    """Figure 9a: the mean gate of an image against its NSI, at three blocks of one network; `called` names a block."""
-    with style.figure(1, len(blocks), height=2.5) as (drawing, axes):
-        record = found.records[of]
-        for axis, k in zip(axes[0], blocks, strict=True):
-            axis.plot(record.nsi[:CLOUD, k], found.gates[:CLOUD, k], ".", markersize=2.5, alpha=0.5, rasterized=True)
-            axis.set_title(rf"{called} {k + 1}, $\rho$ = {coefficients[k]:+.2f}", loc="left")
-            axis.set_xlabel("NSI")
-            axis.ticklabel_format(useOffset=False)
-            axis.locator_params(nbins=4)
-        axes[0, 0].set_ylabel("mean step size h")
-        drawing.suptitle(f"{row_name(found)}; NSI = {SYMBOL[of]}", x=0.01, ha="left", fontsize=9)
-    return drawing
 
 
 def gate_figure(rows: list[str], table: np.ndarray, of: str):

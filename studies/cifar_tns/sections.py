@@ -4,7 +4,9 @@ import numpy as np
 
 from studies import population
 from studies.cifar_tns import figures, tables
+from studies.lab.claims import gate_table
 from studies.lab.comparisons import signed_cell
+from studies.lab.figures import draw_cloud, row_name
 from studies.lab.stiffness import KINDS, READINGS, wording
 
 INDEX = {
@@ -138,19 +140,19 @@ def gates(page, results):
     page.heading("Step size and stiffness (Figure 9)")
     drawn = False
     for of in KINDS:
-        kept, table, _ = tables.gate_table(results, of)
+        kept, table, _ = gate_table(results, of)
         if not len(table):
             continue
         drawn = True
         example = next((i for i, found in enumerate(kept) if found.subject.controller.split("(")[0] == "SE"), 0)
         blocks = clearest(table[example])
         page.figure(
-            figures.cloud_figure(kept[example], of, blocks, table[example]),
+            draw_cloud(kept[example], of, blocks, table[example]),
             f"gate_cloud_{of}",
             f"Mean step size of an image against its NSI ({of}) at {len(blocks)} blocks. In the title Spearman's "
             "correlation; the paper shows three blocks of the first stage of SENet-164.",
         )
-        rows = [figures.row_name(found) for found in kept]
+        rows = [row_name(found) for found in kept]
         page.figure(
             figures.gate_figure(rows, table, of),
             f"gate_{of}",

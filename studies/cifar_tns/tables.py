@@ -6,10 +6,10 @@ import numpy as np
 from scipy import stats
 
 from studies import population
-from studies.cifar_tns.evidence import DEGREES, MOVES, compare_seeds
+from studies.lab.claims import DEGREES, compare_seeds
 from studies.lab.comparisons import chance_cell, deviation_cell, interval_cell, seed_deviation
 from studies.lab.networks import groups
-from studies.lab.statistics import LEVEL, interval_text, rank_correlation
+from studies.lab.statistics import LEVEL, interval_text
 from studies.lab.stiffness import QUANTITIES, READINGS, wording
 from studies.lab.verdicts import of_kinds
 
@@ -94,24 +94,6 @@ def degree_rows(results) -> Iterator[dict]:
                 row[f"images at {m1:g}"] = percent([record.delta(m1, m1 * scale, mu) for record, scale in pairs])
                 row[f"blocks at {m1:g}"] = percent([record.proportion(m1, m1 * scale, mu) for record, scale in pairs])
             yield row
-
-
-def gate_table(results, of) -> tuple[list, np.ndarray, np.ndarray]:
-    """Networks with a step size that changes, and per block the rank correlation of gate and NSI with its p-value."""
-    kept, table, chances = [], [], []
-    width = max(len(found.records[of].names) for found in results)
-    for found in results:
-        line = np.full((2, width), np.nan)
-        nsi = found.records[of].nsi
-        for k in range(nsi.shape[1]):
-            moves = found.gates[:, k].std() >= MOVES
-            if moves and np.isfinite(nsi[:, k]).all():
-                line[:, k] = rank_correlation(found.gates[:, k], nsi[:, k], stats.spearmanr)
-        if np.isfinite(line[0]).any():
-            kept.append(found)
-            table.append(line[0])
-            chances.append(line[1])
-    return kept, np.array(table).reshape(-1, width), np.array(chances).reshape(-1, width)
 
 
 def correlation_rows(relations) -> Iterator[dict]:

@@ -4,18 +4,14 @@ Four controllers, as the deep networks have them. Seeds scatter as those of ResN
 and its shape by a tenth of their size, the scale by a twentieth.
 """
 
-import numpy as np
-
-from studies.cifar_tns.evidence import Gates, Seeds, Shares, shares_of
+from studies.lab.claims import BLOCKS, SPREAD, Gates, Seeds
 from studies.lab.comparisons import dunnett
 from studies.lab.statistics import KindRelation, relate_kinds
-from studies.lab.stiffness import KINDS, QUANTITIES, SCALE, SHAPE, TNS
+from studies.lab.stiffness import KINDS, QUANTITIES
 from studies.lab.verdicts import LEVEL, agreeing, corrected
 
 NAMES = ("constant", "SE", "ECA", "StepNet")
 POINTS, GAIN = 0.4, 1.2
-SPREAD = {TNS: 0.1, SCALE: 0.05, SHAPE: 0.1}
-IMAGES, BLOCKS, STAGES = 40, 8, 3
 
 
 def seeds(chance, effect: float, n: int, spread: float, level: float, common=None) -> Seeds:
@@ -54,20 +50,6 @@ def relations_of(what: str):
         return (found,)
 
     return make
-
-
-def shares(chance, effect, n) -> tuple[Shares]:
-    """Indices without order in stages; or images of very different indices, with one block of 24 that stands out."""
-    stage = np.repeat(np.arange(STAGES), BLOCKS)
-    networks = []
-    for _ in range(n):
-        if effect:
-            nsi = chance.lognormal(0.0, 1.0, (IMAGES, 1)) * chance.normal(1.0, 0.02, (IMAGES, len(stage)))
-            nsi[np.arange(IMAGES), chance.integers(0, len(stage), IMAGES)] *= 3.0
-        else:
-            nsi = chance.lognormal(0.0, 0.5, (IMAGES, len(stage)))
-        networks.append(nsi)
-    return (shares_of([(nsi, stage) for nsi in networks]),)
 
 
 def gates(chance, effect, n) -> tuple[Gates]:

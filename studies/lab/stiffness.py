@@ -71,13 +71,13 @@ class Measured:
 
 
 class OfNetwork:
-    """What a study knows of one network beside what every study measures, which is `found`."""
+    """What a study knows of one network beside what every study measures, which is `measured`."""
 
-    found: Measured
+    measured: Measured
 
     @property
     def subject(self) -> Subject:
-        return self.found.subject
+        return self.measured.subject
 
     @property
     def name(self) -> str:

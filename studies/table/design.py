@@ -10,8 +10,8 @@ CIFAR-10 on one core (2026-11-18), and 40 epochs on pictures that grow about two
 import dataclasses
 
 from netbridge.train.recipes import Recipe
+from studies import transformer
 from studies.lab.jobs import recipe_of
-from studies.transformer import design as transformer
 
 IMAGES = {"cifar10": 50_000, "cifar100": 50_000, "stl10": 5_000, "imagenet": 1_281_167}  # to train on
 WIDTHS = (16, 64)  # of the papers' ResNets on CIFAR and on ImageNet: what `studies.train` takes where none is given

@@ -5,8 +5,17 @@ import textwrap
 import numpy as np
 
 from odelab.plot import style
-from studies.cifar_tns.figures import SYMBOL, stages_of, trajectory
-from studies.lab.figures import in_a_row, label_panels, looks, panels, reach_of, use_axes
+from studies.lab.figures import (
+    SYMBOL,
+    draw_trajectory,
+    in_a_row,
+    label_panels,
+    looks,
+    mark_stages,
+    panels,
+    reach_of,
+    use_axes,
+)
 from studies.lab.networks import groups
 from studies.trajectory.design import MEASURES, WORDS
 from studies.trajectory.findings import AS_MANY, EQUAL, LARGEST
@@ -20,7 +29,7 @@ def course_figure(courses, proxy, of: str):
 
     with style.figure(height=3.2) as (drawing, axes):
         axis = axes[0, 0]
-        record = proxy.found.records[of]
+        record = proxy.measured.records[of]
         for kind, colour, width in (
             ("with attention", style.COLOURS[0], 0.7),
             ("constant", style.COLOURS[1], 0.9),
@@ -30,17 +39,17 @@ def course_figure(courses, proxy, of: str):
             label: str | None = kind
             for one in courses:
                 if kind_of(one, proxy) == kind:
-                    values = one.found.records[of].nsi.mean(0)
+                    values = one.measured.records[of].nsi.mean(0)
                     mark = "o" if one is proxy else None
-                    trajectory(axis, record, values, color=colour, linewidth=width, label=label, marker=mark)
+                    draw_trajectory(axis, record, values, color=colour, linewidth=width, label=label, marker=mark)
                     label = None
-        stages_of(axis, record)
+        mark_stages(axis, record)
         axis.set(xlabel="block", ylabel=f"NSI = {SYMBOL[of]}")
         axis.set_yscale("log")
         axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.yaxis.set_major_formatter("{x:g}")
         axis.yaxis.set_minor_formatter("")
-        axis.set_title(f"proxy: {proxy.name}, {proxy.found.accuracy:.2f} %", loc="left")
+        axis.set_title(f"proxy: {proxy.name}, {proxy.measured.accuracy:.2f} %", loc="left")
         drawing.legend(loc="outside lower center", ncols=4)
     return drawing
 
@@ -56,7 +65,7 @@ def kind_of(one, proxy) -> str:
 def distance_figure(courses, proxy):
     """How far every network is from the proxy, block by block."""
     colours = {"with attention": style.COLOURS[0], "constant": style.COLOURS[1], "the proxy's other seeds": "#000000"}
-    record = proxy.found.records["slope"]
+    record = proxy.measured.records["slope"]
     with style.figure(1, len(MEASURES), height=2.9) as (drawing, axes):
         for axis, measure in zip(axes[0], MEASURES, strict=True):
             labelled = set()
@@ -67,8 +76,8 @@ def distance_figure(courses, proxy):
                 label = None if kind in labelled or axis is not axes[0, 0] else kind
                 labelled.add(kind)
                 width = 0.7 if kind == "with attention" else 1.5
-                trajectory(axis, record, one.blocks[measure], color=colours[kind], linewidth=width, label=label)
-            stages_of(axis, record)
+                draw_trajectory(axis, record, one.blocks[measure], color=colours[kind], linewidth=width, label=label)
+            mark_stages(axis, record)
             axis.set_xlabel("block")
             axis.set_ylim(bottom=0)
             axis.set_title(in_lines(measure), loc="left")
@@ -92,7 +101,7 @@ def nearness_figure(courses, proxy):
                 found = [others[place].distance[measure] for place in places]
                 axis.errorbar(
                     [e.value for e in found],
-                    [others[place].found.accuracy for place in places],
+                    [others[place].measured.accuracy for place in places],
                     xerr=reach_of(found),
                     fmt=mark,
                     color=colour,
@@ -100,7 +109,7 @@ def nearness_figure(courses, proxy):
                     elinewidth=0.6,
                     label=name,
                 )
-            axis.axhline(proxy.found.accuracy, color=style.GREY, linewidth=0.8, linestyle="--")
+            axis.axhline(proxy.measured.accuracy, color=style.GREY, linewidth=0.8, linestyle="--")
             axis.set_xlabel(in_lines(measure))
             axis.locator_params(axis="x", nbins=5)
         axes[0, 0].set_ylabel("test accuracy (%)")
@@ -112,7 +121,7 @@ def importance_figure(losses):
     """The rise of the loss without a block against its NSI, one panel per network."""
     with panels(len(losses), in_a_row(len(losses)), height=2.0, sharex=True, sharey=True) as (drawing, axes):
         for axis, one in zip(use_axes(axes, len(losses)), losses, strict=True):
-            record = one.course.found.records["slope"]
+            record = one.course.measured.records["slope"]
             nsi, rise = record.nsi.mean(0), one.rise.mean(0)
             for stage in np.unique(record.stage):
                 colour = style.COLOURS[int(stage) % len(style.COLOURS)]
@@ -136,7 +145,7 @@ def importance_figure(losses):
 
 def features_figure(losses):
     """Mean rise of the loss without the largest or the smallest elements of each counted block's slope."""
-    record = losses[0].course.found.records["slope"]
+    record = losses[0].course.measured.records["slope"]
     blocks = np.flatnonzero(~record.first)
     with style.figure(height=2.6) as (drawing, axes):
         axis = axes[0, 0]

@@ -407,7 +407,7 @@ def findings(courses, proxy, nearer: Sequence[FromProxy], losses, ratios, along:
         judge_accumulation({measure: by_controller(others, lambda one, m=measure: one.blocks[m]) for measure in LEFT}),
         judge_better(
             {measure: by_controller(others, lambda one, m=measure: one.distance[m].value) for measure in LEFT},
-            by_controller(others, lambda one: one.found.accuracy),
+            by_controller(others, lambda one: one.measured.accuracy),
         ),
         judge_property(
             {reading: by_controller(courses, lambda one, r=reading: shares_of(one, r)) for reading in READINGS},
@@ -442,7 +442,7 @@ def shares_of(course, reading, shuffle: np.random.Generator | None = None) -> np
     shuffle  exchanges all values of a stage, over images and counted blocks
     """
     of, mu = reading
-    record = course.found.records[of].counted()
+    record = course.measured.records[of].counted()
     nsi = np.array(record.nsi, dtype=float)
     if shuffle is not None:
         for stage in np.unique(record.stage):
@@ -458,7 +458,7 @@ def importance_of(losses, course):
 
 def profile_of(losses, course) -> tuple[np.ndarray, np.ndarray]:
     """NSI of the counted blocks of a network, and the rise of the loss without each; means over images."""
-    record, one = course.found.records["slope"], importance_of(losses, course)
+    record, one = course.measured.records["slope"], importance_of(losses, course)
     return record.nsi.mean(0)[~record.first], one.rise.mean(0)[~record.first]
 
 
@@ -472,6 +472,6 @@ def image_correlations(losses) -> Signs:
     return signs_beyond_chance(
         (record.nsi[:, k], one.rise[:, k])
         for one in losses
-        for record in [one.course.found.records["slope"]]
+        for record in [one.course.measured.records["slope"]]
         for k in np.flatnonzero(~record.first)
     )

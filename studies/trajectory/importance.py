@@ -51,7 +51,7 @@ def importance(one: Course, data, images: int, device, progress=lambda: None) ->
         progress()
     few = min(images, FEATURED)
     features: dict[str, list] = {name: [] for name in REMOVED}
-    for block in np.flatnonzero(~one.found.records["slope"].first).tolist():
+    for block in np.flatnonzero(~one.measured.records["slope"].first).tolist():
         for name, change in REMOVED.items():
             with nb.altered(net, block, change):
                 loss, _ = losses(net, data, shown[:few], labels[:few], device)

@@ -24,7 +24,7 @@ class Course(OfNetwork):
     distance  per measure the distance from the proxy, in all and block by block; empty for the proxy itself
     """
 
-    found: Measured
+    measured: Measured
     grams: dict[str, np.ndarray]
     norms: np.ndarray
     along: np.ndarray
@@ -66,7 +66,7 @@ def along_of(record: nb.Record) -> np.ndarray:
 
 def best(courses: list[Course], count: int = 1) -> list[Course]:
     """The networks with the highest test accuracy, the proxy first; of equal ones the first of the list."""
-    return sorted(courses, key=lambda one: -one.found.accuracy)[:count]
+    return sorted(courses, key=lambda one: -one.measured.accuracy)[:count]
 
 
 def set_distances(courses: list[Course], proxy: Course, chosen: np.ndarray) -> None:
@@ -75,7 +75,7 @@ def set_distances(courses: list[Course], proxy: Course, chosen: np.ndarray) -> N
         one.distance, one.blocks = {}, {}
         if one is proxy:
             continue
-        record, other = (course.found.records["slope"] for course in (one, proxy))
+        record, other = (course.measured.records["slope"] for course in (one, proxy))
         for of_nsi in (NSI, SHAPE):
             apart = profile_distance(record, other, scaled=of_nsi == SHAPE)
             one.blocks[of_nsi] = apart.mean(0)
@@ -130,7 +130,7 @@ def dissimilarity(one: Course, proxy: Course, parts: np.ndarray) -> np.ndarray:
 
 def first_ratios(one: Course) -> dict[str, np.ndarray]:
     """NSI and norm of a stage's first block over the median of its others, per image, (N, stages)."""
-    record = one.found.records["slope"]
+    record = one.measured.records["slope"]
     found = {}
     for name, values in (("NSI", record.nsi), ("norm", one.norms)):
         ratios = [

@@ -22,8 +22,8 @@ def distance_rows(courses, proxy) -> Iterator[dict]:
     """
     seeds = [one for one in courses if one is not proxy and one.subject.name == proxy.subject.name]
     floor = {measure: np.mean([one.distance[measure].value for one in seeds]) for measure in MEASURES if seeds}
-    for one in sorted(courses, key=lambda one: -one.found.accuracy):
-        row = {"network": one.name, "accuracy (%)": f"{one.found.accuracy:.2f}"}
+    for one in sorted(courses, key=lambda one: -one.measured.accuracy):
+        row = {"network": one.name, "accuracy (%)": f"{one.measured.accuracy:.2f}"}
         if one is proxy:
             row |= dict.fromkeys((f"{measure}{what}" for measure in MEASURES for what in ABOUT_A_DISTANCE), "")
             row[f"{MEASURES[0]}{ABOUT_A_DISTANCE[0]}"] = "the proxy"
@@ -46,7 +46,7 @@ def property_rows(courses) -> Iterator[dict]:
     """Property (1): the share of images that are stiff somewhere, per network and reading."""
     for one in courses:
         for of, mu in READINGS:
-            record = one.found.records[of]
+            record = one.measured.records[of]
             yield {"network": one.name, "reading": wording(of, mu)} | {
                 f"M1 = {degree:g} (%)": f"{100 * float(record.delta(degree, 0.0, mu)):.1f}" for degree in DEGREES
             }
@@ -70,7 +70,7 @@ def within(chosen: np.ndarray, images: int) -> np.ndarray:
 def importance_rows(losses) -> Iterator[dict]:
     """What every network loses without each of its blocks."""
     for one in losses:
-        record = one.course.found.records["slope"]
+        record = one.course.measured.records["slope"]
         for k, name in enumerate(record.names):
             yield {
                 "network": one.course.name,
@@ -88,12 +88,12 @@ def importance_rows(losses) -> Iterator[dict]:
 def correlation_rows(losses) -> Iterator[dict]:
     """One correlation of NSI and importance per network."""
     for one in losses:
-        everything = rank_correlation(one.course.found.records["slope"].nsi.mean(0), one.rise.mean(0), stats.spearmanr)[
-            0
-        ]
+        everything = rank_correlation(
+            one.course.measured.records["slope"].nsi.mean(0), one.rise.mean(0), stats.spearmanr
+        )[0]
         yield {
             "network": one.course.name,
-            "accuracy (%)": f"{one.course.found.accuracy:.2f}",
+            "accuracy (%)": f"{one.course.measured.accuracy:.2f}",
             "over the counted blocks": signed_cell(block_correlation(one)),
             "over all blocks": signed_cell(everything),
         }
@@ -102,7 +102,7 @@ def correlation_rows(losses) -> Iterator[dict]:
 def feature_rows(losses) -> Iterator[dict]:
     """The rise of the loss without large or small elements, per network and counted block."""
     for one in losses:
-        record = one.course.found.records["slope"]
+        record = one.course.measured.records["slope"]
         for place, block in enumerate(np.flatnonzero(~record.first)):
             yield {"network": one.course.name, "block": record.names[block]} | {
                 f"without the {which}": f"{rises[:, place].mean():.4f}" for which, rises in one.features.items()

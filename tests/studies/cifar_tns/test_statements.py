@@ -4,18 +4,11 @@ import numpy as np
 import pytest
 
 import netbridge as nb
-from studies.cifar_tns.evidence import Gates, Seeds, correlate_gates, gather, share_stiff_blocks, shares_of
-from studies.cifar_tns.findings import (
-    COMPARED,
-    EVERYWHERE,
-    EXAMPLE,
-    RELATED,
-    findings,
-    judge_accuracy,
-    judge_few_blocks,
-)
+from studies.cifar_tns.evidence import gather
+from studies.cifar_tns.findings import COMPARED, EVERYWHERE, EXAMPLE, RELATED, findings, judge_accuracy
 from studies.cifar_tns.tables import beside_rows
 from studies.lab import networks as _networks
+from studies.lab.claims import Gates, Seeds, correlate_gates, judge_few_blocks, share_stiff_blocks, shares_of
 from studies.lab.comparisons import dunnett
 from studies.lab.statistics import choices, estimate, mean_of, relate_kinds
 from studies.lab.stiffness import KINDS, QUANTITIES, READINGS, SCALE, SHAPE, TNS, Measured, set_stiffness

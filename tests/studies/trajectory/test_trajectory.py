@@ -221,12 +221,14 @@ class TestMeasures:
         far = from_proxy(found, found[3])
         assert {name: len(values) for name, values in far.distances[CKA].items()} == {"constant": 2, "SE": 1}
         assert list(far.by((NSI,)).distances) == [NSI]
-        expected = np.abs(np.log(found[0].found.records["slope"].nsi) - np.log(found[3].found.records["slope"].nsi))
+        expected = np.abs(
+            np.log(found[0].measured.records["slope"].nsi) - np.log(found[3].measured.records["slope"].nsi)
+        )
         np.testing.assert_allclose(found[0].blocks[NSI], expected.mean(0))
 
     def test_first_blocks_over_the_others(self, courses):
         (one, *_), _ = courses
-        nsi = one.found.records["slope"].nsi
+        nsi = one.measured.records["slope"].nsi
         ratios = first_ratios(one)
         np.testing.assert_allclose(ratios["NSI"][:, 1], nsi[:, 3] / np.median(nsi[:, 4:6], axis=1))
         np.testing.assert_allclose(ratios["norm"][:, 0], one.norms[:, 0] / np.median(one.norms[:, 1:3], axis=1))
