@@ -23,7 +23,6 @@ import numpy as np
 import torch
 
 import netbridge as nb
-import odelab as ol
 from netbridge import detect
 from netbridge.detect.coco import Coco
 from netbridge.detect.evaluation import NAMES
@@ -33,8 +32,9 @@ from netbridge.train import distributed
 from netbridge.train.recipes import Recipe
 from odelab.plot import style
 from studies.lab import jobs, measurements
+from studies.lab.claims import FEWEST_SEEDS, Arms
 from studies.lab.command import plain_errors, require_at_least, start
-from studies.lab.comparisons import deviation_cell, dunnett
+from studies.lab.comparisons import deviation_cell
 from studies.lab.exhibits import Exhibit, write
 from studies.lab.figures import MARKS, hide_scales, legend_below, looks_of, reach_of
 from studies.lab.jobs import changed_fields, spec_of_text
@@ -53,6 +53,7 @@ from studies.lab.stiffness import (
     SHAPE,
     TNS,
     mean_stiffness,
+    quantity_of,
     wording,
 )
 from studies.lab.verdicts import (
@@ -65,9 +66,7 @@ from studies.lab.verdicts import (
     agreeing,
     corrected,
     draw_seeds,
-    enough,
     joint,
-    of_each,
     of_kinds,
     rule,
 )
@@ -103,7 +102,7 @@ SEEDS = 3
 PICTURES, SIZE = (640, 100), 96
 TRACED = 64  # test pictures
 SHOWN = 4  # test pictures whose detections are kept to be drawn
-FEWEST_SEEDS, FEWEST_ROWS = 3, 6
+FEWEST_ROWS = 6
 MADE_UP, REHEARSED = "coco-miniature", "coco-rehearsed"  # scenes of the study; made-up scenes in the place of COCO
 COCO_SIZE = 800
 SMALL = dataclasses.replace(detect.SMALL, features=32, canonical=48.0)
@@ -451,8 +450,7 @@ def stiffness(detector, what: str, reading: tuple) -> float:
     counted = [x for x, opens in zip(after["nsi"], detector.numbers["first"], strict=True) if not opens]
     scales = after.get("scale", {KINDS[0]: float(np.mean(counted))})
     tns = after["tns"][READINGS.index(reading)] if len(reading) == 2 else None
-    parts = ol.TnsParts(float("nan") if tns is None else tns, scales.get(of, float("nan")))
-    return {TNS: parts.tns, SCALE: parts.scale, SHAPE: parts.shape}[what]
+    return quantity_of(what, tns, scales.get(of, float("nan")))
 
 
 def by_reading(detectors: list, what: str) -> dict[tuple, dict[str, list[float]]]:
@@ -517,13 +515,8 @@ def against(
     control: str, groups: dict[str, list[float]], sign: int = 1, asked: int = 1, form: str = "+.2f"
 ) -> tuple[Verdict, str]:
     """The verdict on every row beside one, by Dunnett over seeds, and the numbers behind it."""
-    several = {row: values for row, values in groups.items() if values}
-    beyond = dunnett(control, several, corrected(asked))
-    if not beyond:
-        return NOT_RUN, TRAIN
-    few = enough(groups, FEWEST_SEEDS)
-    words = f"{few}{listing(beyond, form)}."
-    return (UNDECIDED.because("too few seeds") if few else of_each(beyond, sign)), words
+    arms = Arms.against(control, groups, corrected(asked))
+    return arms.verdict(sign), f"{arms.why_open}{listing(arms.beyond, form)}." if arms.beyond else TRAIN
 
 
 @rule(

@@ -29,8 +29,9 @@ from scipy import stats
 from netbridge.train.recipes import Recipe, recipe
 from odelab.plot import style
 from studies.lab import definitions, jobs, measurements, verdicts
+from studies.lab.claims import FEWEST_SEEDS, Arms
 from studies.lab.command import require_at_least, start
-from studies.lab.comparisons import deviation_cell, dunnett, interval_cell
+from studies.lab.comparisons import deviation_cell, interval_cell
 from studies.lab.exhibits import Exhibit, judge, write
 from studies.lab.figures import MARKS, heat_map, legend_below
 from studies.lab.jobs import Job
@@ -48,9 +49,7 @@ from studies.lab.verdicts import (
     Verdict,
     Worlds,
     corrected,
-    enough,
     joint,
-    of_each,
     of_interval,
     of_robust,
     rule,
@@ -93,7 +92,7 @@ DEPTHS, WIDTHS = (14, 20, 26, 32), (8, 12, 16)
 CORE = (20, 16)  # depth and width
 NEIGHBOURS = 12  # networks in a group of equal training loss
 NEGLIGIBLE = 0.15  # a rank correlation within so much of 0 is no relation to speak of
-FEWEST_SEEDS, FEWEST_NETWORKS = 3, 24
+FEWEST_NETWORKS = 24
 RESAMPLES = 2000
 BRIEF = dataclasses.replace(recipe("short", epochs=3, small=(), shift=1, evaluate_every=100), name="brief")
 LONGER = dataclasses.replace(BRIEF, name="longer", epochs=6)
@@ -240,21 +239,7 @@ def seeds_of(networks: Networks, values: np.ndarray) -> dict[str, list[float]]:
     return {name: values[usable & (networks.controller == name)].tolist() for name in names}
 
 
-@dataclasses.dataclass(frozen=True)
-class Comparison:
-    """The controllers of the core against one of them.
-
-    control  the one
-    groups   values by controller, one per seed
-    beyond   how far the mean of every other controller is above that of `control`: Dunnett, over seeds
-    """
-
-    control: str
-    groups: dict[str, list[float]]
-    beyond: dict[str, Estimate]
-
-
-def comparisons(networks: Networks) -> dict[tuple, Comparison]:
+def comparisons(networks: Networks) -> dict[tuple, Arms]:
     """TNS, its scale and its shape against constant step sizes, accuracy against these and against StepNet.
 
     The keys are (quantity, reading, constant), (ACCURACY, (), constant) and (ACCURACY, (), StepNet). The intervals of a
@@ -264,11 +249,10 @@ def comparisons(networks: Networks) -> dict[tuple, Comparison]:
     for what, readings in QUANTITIES.items():
         for reading in readings:
             groups = seeds_of(networks, networks.stiffness[what][reading])
-            beyond = dunnett(CONSTANT, groups, corrected(len(readings)))
-            compared[what, reading, CONSTANT] = Comparison(CONSTANT, groups, beyond)
+            compared[what, reading, CONSTANT] = Arms.against(CONSTANT, groups, corrected(len(readings)))
     accuracies = seeds_of(networks, networks.accuracy)
     for control in (CONSTANT, STEPNET):
-        compared[ACCURACY, (), control] = Comparison(control, accuracies, dunnett(control, accuracies))
+        compared[ACCURACY, (), control] = Arms.against(control, accuracies)
     return compared
 
 
@@ -351,9 +335,8 @@ def draw_core(chance, n: int, spread: float) -> dict[str, np.ndarray]:
     return {name: chance.normal(0.0, spread, 2 * n if name == CONSTANT else n) for name in names}
 
 
-def compare(drawn: dict[str, np.ndarray], control: str, level: float) -> Comparison:
-    groups = {name: values.tolist() for name, values in drawn.items()}
-    return Comparison(control, groups, dunnett(control, groups, level))
+def compare(drawn: dict[str, np.ndarray], control: str, level: float) -> Arms:
+    return Arms.against(control, {name: values.tolist() for name, values in drawn.items()}, level)
 
 
 # ---- The design, and what there is of it ----
@@ -373,7 +356,7 @@ class Evidence:
 
     networks: Networks
     related: "dict[tuple[str, str, tuple], Relation]"
-    compared: dict[tuple, Comparison]
+    compared: dict[tuple, Arms]
     explained: "dict[tuple, Explained]"
     stored: measurements.Stored = dataclasses.field(default_factory=lambda: measurements.Stored([], [], []))
     planned: Sequence[Job] = ()
@@ -646,14 +629,6 @@ LARGER = "Networks with attention have a larger"
 HALF_AS_MUCH = "half as much again as constant step sizes have, for every controller"
 
 
-def of_controllers(compared: Comparison, sign: int = 1) -> Verdict:
-    return UNDECIDED.because("too few seeds") if why_open(compared) else of_each(compared.beyond, sign)
-
-
-def why_open(compared: Comparison) -> str:
-    return enough(compared.groups, FEWEST_SEEDS)
-
-
 def worlds_of_stiffness(what: str):
     """Worlds in which all networks with attention have half as much again of a quantity, or as much."""
 
@@ -670,17 +645,17 @@ def worlds_of_stiffness(what: str):
     return make
 
 
-def judge_larger(compared: dict[tuple, Comparison]) -> tuple[Verdict, str]:
+def judge_larger(compared: dict[tuple, Arms]) -> tuple[Verdict, str]:
     """Core: the mean of each controller minus that of constant step sizes, by Dunnett over seeds, the intervals
     holding together over controllers and readings. Under each reading: supported where every controller is above,
     contradicted where every one is below, true or false of some where only some are beyond 0. Judged from three seeds
     of every controller on."""
     if not any(each.beyond for each in compared.values()):
         return NOT_RUN, "n = 0: no networks of the core to compare; `--train` makes them."
-    verdicts = {reading: of_controllers(each) for reading, each in compared.items()}
+    verdicts = {reading: each.verdict() for reading, each in compared.items()}
     parts = "; ".join(f"{wording(*reading)}: {verdicts[reading]}" for reading in compared)
     first = next(iter(compared.values()))
-    return joint(verdicts), f"{why_open(first)}Above constant step sizes, by reading. {parts}."
+    return joint(verdicts), f"{first.why_open}Above constant step sizes, by reading. {parts}."
 
 
 def rule_of_comparison(what: str) -> Rule:
@@ -707,11 +682,11 @@ def worlds_of_accuracy(chance, effect, n):
         worlds_of_accuracy, n=ROUNDS, units="seeds", effect="+1.2 points, the mean of Table 1's gains", now=3
     ),
 )
-def judge_accuracy(compared: Comparison) -> tuple[Verdict, str]:
+def judge_accuracy(compared: Arms) -> tuple[Verdict, str]:
     """Core: mean accuracy of each controller minus that of constant step sizes, by Dunnett over seeds. Supported where
     every controller is above, contradicted where every one is below, true or false of some where only some are beyond
     0. Judged from three seeds of every controller on."""
-    return (of_controllers(compared) if compared.beyond else NOT_RUN), points(compared)
+    return compared.verdict(), points(compared)
 
 
 def worlds_of_the_best(chance, effect, n):
@@ -727,18 +702,18 @@ def worlds_of_the_best(chance, effect, n):
         worlds_of_the_best, n=ROUNDS, units="seeds", effect="0.7 points, Table 1's mean, below StepNet", now=3
     ),
 )
-def judge_best(compared: Comparison) -> tuple[Verdict, str]:
+def judge_best(compared: Arms) -> tuple[Verdict, str]:
     """Core: mean accuracy of every other controller minus StepNet's, by Dunnett over seeds. Supported where every one
     is below, contradicted where every one is above, true or false of some where only some are beyond 0. Judged from
     three seeds of every controller on."""
-    return (of_controllers(compared, sign=-1) if compared.beyond else NOT_RUN), points(compared)
+    return compared.verdict(sign=-1), points(compared)
 
 
-def points(compared: Comparison) -> str:
+def points(compared: Arms) -> str:
     if not compared.beyond:
         return "n = 0: no networks of the core to compare; `--train` makes them."
     words = f"Points above {compared.control}, intervals of Dunnett over seeds: {listing(compared.beyond)}."
-    return f"{why_open(compared)}{words}"
+    return f"{compared.why_open}{words}"
 
 
 def judge_controllers(evidence: Evidence) -> list[Finding]:

@@ -24,7 +24,6 @@ import torch
 from torch.nn import functional as F
 
 import netbridge as nb
-import odelab as ol
 from netbridge.devices import best_device
 from netbridge.tracing.batches import channels_last
 from netbridge.train import epochs, loop
@@ -53,6 +52,7 @@ from studies.lab.stiffness import (
     TNS,
     mean_stiffness,
     prepare,
+    quantity_of,
     trace_both,
     wording,
 )
@@ -505,8 +505,7 @@ def search(runs: list[Run], folders, root: Path | None = None, device=None) -> A
 def quantity(untrained: dict, what: str, reading: tuple) -> float:
     """TNS, its scale or its shape, of what `before_training` returns; NaN where it is not defined."""
     tns = untrained["tns"][READINGS.index(reading)] if len(reading) == 2 else None
-    parts = ol.TnsParts(float("nan") if tns is None else tns, untrained["scale"][reading[0]])
-    return {TNS: parts.tns, SCALE: parts.scale, SHAPE: parts.shape}[what]
+    return quantity_of(what, tns, untrained["scale"][reading[0]])
 
 
 def rank_correlation(searched: Architectures, key, level: float = 0.95, resamples: int = RESAMPLES) -> Estimate:

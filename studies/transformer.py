@@ -26,8 +26,9 @@ from odelab.plot import style
 from studies.lab import definitions, jobs, networks
 from studies.lab.claims import (
     SPREAD,
+    TABLE_7,
+    Arms,
     Gates,
-    Seeds,
     compare_seeds,
     correlate_gates,
     gate_table,
@@ -37,7 +38,7 @@ from studies.lab.claims import (
     share_stiff_blocks,
 )
 from studies.lab.command import plain_errors, require_at_least, start
-from studies.lab.comparisons import deviation_cell, dunnett, interval_cell, signed_cell, tukey
+from studies.lab.comparisons import deviation_cell, interval_cell, signed_cell, tukey
 from studies.lab.exhibits import Exhibit, write
 from studies.lab.figures import (
     DASHES,
@@ -89,14 +90,6 @@ from studies.lab.verdicts import (
 STUDY = "transformer"
 
 # ---- The design, fixed before anything is measured: the paper's numbers, the readings, and what to train ----
-PAPER = {  # Table 7: per cent, with the standard deviation over five seeds
-    ("constant", "cifar10"): (89.08, 0.84),
-    ("constant", "cifar100"): (66.32, 1.03),
-    ("constant", "stl10"): (62.58, 1.02),
-    ("stepnet", "cifar10"): (90.32, 0.48),
-    ("stepnet", "cifar100"): (68.88, 0.25),
-    ("stepnet", "stl10"): (65.58, 0.59),
-}
 DATASETS = ("cifar10", "cifar100", "stl10")
 TOGETHER, APART = "all steps together", "attention and MLP apart"
 READINGS: tuple[tuple[str, str, str], ...] = tuple(
@@ -308,7 +301,7 @@ def rows_of_table_7(transformers, dataset: str) -> Iterator[dict]:
     accuracies = {name: [network.measured.accuracy for network in members] for name, members in groups.items()}
     gains = tukey("constant", accuracies)
     for name, members in groups.items():
-        printed = PAPER.get((USUAL.get(name, name), dataset))
+        printed = TABLE_7.get((USUAL.get(name, name), dataset))
         about = members[0].subject.net.about
         yield {
             "network": "ViT" if name == "constant" else f"ViT + {name}",
@@ -325,7 +318,7 @@ def rows_of_table_7(transformers, dataset: str) -> Iterator[dict]:
 
 def rows_missing(dataset: str) -> Iterator[dict]:
     """The rows of Table 7 that no network here stands for, and the command that makes them."""
-    for (controller, other), (mean, deviation) in PAPER.items():
+    for (controller, other), (mean, deviation) in TABLE_7.items():
         if other != dataset:
             yield {
                 "network": "ViT" if controller == "constant" else "ViT + StepNet",
@@ -351,7 +344,7 @@ def rows_of_networks(transformers) -> Iterator[dict]:
 # ---- Figures 2 and 6: stiffness along depth, and in all ----
 
 
-def compare_stiffness(transformers, what: str) -> dict[tuple, Seeds]:
+def compare_stiffness(transformers, what: str) -> dict[tuple, Arms]:
     """TNS, its scale or its shape against constant step sizes, over seeds; TNS under each of eight readings."""
     readings = READINGS if what == TNS else QUANTITIES[what]
     level = corrected(len(readings))
@@ -371,12 +364,12 @@ def worlds_of_stiffness(what: str):
 
     def make(chance, effect, n):
         readings, common = READINGS if what == TNS else QUANTITIES[what], chance.normal(size=(len(NAMES), n))
-        compared: dict[tuple, Seeds] = {}
+        compared: dict[tuple, Arms] = {}
         for reading in readings:
             drawn = 1.0 + SPREAD[what] * (0.9 * common + 0.4 * chance.normal(size=common.shape))
             drawn[1:] += 0.5 * effect
             groups = dict(zip(NAMES, drawn.tolist(), strict=True))
-            compared[reading] = Seeds(groups, dunnett(NAMES[0], groups, corrected(len(readings))))
+            compared[reading] = Arms.against(NAMES[0], groups, corrected(len(readings)))
         return (compared,)
 
     return make

@@ -46,7 +46,7 @@ from studies.lab.statistics import (
     mean_with_interval,
     relate_kinds,
 )
-from studies.lab.stiffness import QUANTITIES, QUANTITY_NAMES, READINGS, SCALE, SHAPE, TNS, wording
+from studies.lab.stiffness import QUANTITIES, QUANTITY_NAMES, READINGS, SCALE, SHAPE, TNS, quantity_of, wording
 from studies.lab.verdicts import (
     CONTRADICTED,
     NOT_RUN,
@@ -629,8 +629,7 @@ class Course:
     def stiffness(self, what: str, reading: tuple) -> np.ndarray:
         """TNS, its scale or its shape, (T,)."""
         tns = self.tns[:, READINGS.index(reading)] if len(reading) == 2 else np.full(len(self), np.nan)
-        parts = ol.TnsParts(tns, self.scale[reading[0]])
-        return {TNS: parts.tns, SCALE: parts.scale, SHAPE: parts.shape}[what]
+        return quantity_of(what, tns, self.scale[reading[0]])
 
 
 def course(network: Measurement) -> Course | None:

@@ -13,7 +13,7 @@ from scipy import stats
 import odelab as ol
 from studies.lab.comparisons import dunnett
 from studies.lab.networks import groups
-from studies.lab.statistics import Estimate, interval_text, listing, mean_with_interval, rank_correlation
+from studies.lab.statistics import LEVEL, Estimate, interval_text, listing, mean_with_interval, rank_correlation
 from studies.lab.stiffness import KINDS, SCALE, SHAPE, TNS, wording
 from studies.lab.verdicts import (
     NOT_ASKABLE,
@@ -32,6 +32,14 @@ from studies.lab.verdicts import (
 )
 
 FEWEST_SEEDS = 3
+TABLE_7 = {  # Table 7: per cent, with the standard deviation over five seeds
+    ("constant", "cifar10"): (89.08, 0.84),
+    ("constant", "cifar100"): (66.32, 1.03),
+    ("constant", "stl10"): (62.58, 1.02),
+    ("stepnet", "cifar10"): (90.32, 0.48),
+    ("stepnet", "cifar100"): (68.88, 0.25),
+    ("stepnet", "stl10"): (65.58, 0.59),
+}
 SPREAD = {TNS: 0.1, SCALE: 0.05, SHAPE: 0.1}  # of seeds, where constant step sizes have 1
 
 
@@ -39,40 +47,60 @@ SPREAD = {TNS: 0.1, SCALE: 0.05, SHAPE: 0.1}  # of seeds, where constant step si
 
 
 @dataclasses.dataclass(frozen=True)
-class Seeds:
-    """Controllers against constant step sizes of the same depth.
+class Arms:
+    """Numbers of several arms, one for each seed, and how far every other arm lies above the control.
 
-    groups  values by name, one per network; those that nothing is compared with are left out
-    beyond  how far the mean of every controller lies above: Dunnett, over seeds
+    groups   values by name, the control's among them
+    beyond   of the other arms, with intervals over seeds that hold together
+    control  the name of the control; "" where there are several, such as one for each depth
     """
 
     groups: dict[str, list[float]]
     beyond: dict[str, Estimate]
+    control: str = ""
+
+    @classmethod
+    def against(cls, control: str, groups: dict[str, list[float]], level: float = LEVEL) -> "Arms":
+        """Compared by Dunnett over seeds; arms without a seed are not compared."""
+        return cls(groups, dunnett(control, groups, level), control)
+
+    @property
+    def why_open(self) -> str:
+        """Why nothing is judged yet, as the beginning of a sentence; "" where every arm has seeds enough."""
+        return enough(self.groups, FEWEST_SEEDS)
+
+    def verdict(self, sign: int = 1) -> Verdict:
+        """The verdict on the claim that every arm lies above the control, below it with sign = -1."""
+        if not self.beyond:
+            return NOT_RUN
+        return UNDECIDED.because("too few seeds") if self.why_open else of_each(self.beyond, sign)
 
 
-def compare_seeds(results, values, level: float) -> Seeds:
+def compare_seeds(results, values, level: float) -> Arms:
     """Dunnett's comparisons of every controller with constant step sizes, depth by depth."""
-    kept: dict[str, list[float]] = {}
+    compared: dict[str, list[float]] = {}
     beyond: dict[str, Estimate] = {}
-    for depth in sorted({one.subject.depth for one in results}):
-        here = [place for place, one in enumerate(results) if one.subject.depth == depth]
-        names = groups([results[place].subject for place in here])
-        by_name = {name: [values[here[place]] for place in places] for name, places in names.items()}
-        plain = next((name for name in names if results[here[names[name][0]]].subject.controller == "constant"), None)
+    for depth in sorted({network.subject.depth for network in results}):
+        members = [place for place, network in enumerate(results) if network.subject.depth == depth]
+        names = groups([results[place].subject for place in members])
+        by_name = {name: [values[members[place]] for place in places] for name, places in names.items()}
+        plain = next(
+            (name for name in names if results[members[names[name][0]]].subject.controller == "constant"), None
+        )
         if plain is not None and len(by_name) > 1:
-            kept |= by_name
+            compared |= by_name
             beyond |= dunnett(plain, by_name, level)
-    return Seeds(kept, beyond)
+    return Arms(compared, beyond)
 
 
-def judge_larger(found: dict[tuple, Seeds]) -> tuple[Verdict, str]:
+def judge_larger(found: dict[tuple, Arms]) -> tuple[Verdict, str]:
     """Mean over the images of each network; each controller minus constant step sizes of the same depth, by Dunnett
     over seeds, the intervals holding together over controllers and readings. Under each reading: supported where every
     controller is above, contradicted where every one is below, true or false of some where only some are beyond 0.
     Judged from three seeds of every controller on."""
     if not any(one.beyond for one in found.values()):
         return NOT_RUN, "n = 0: nothing to compare with constant step sizes."
-    verdicts, first = {reading: of_seeds(one) for reading, one in found.items()}, next(iter(found.values()))
+    verdicts, first = {reading: one.verdict() for reading, one in found.items()}, next(iter(found.values()))
     parts = []
     for reading, one in found.items():
         above, below = (
@@ -81,15 +109,7 @@ def judge_larger(found: dict[tuple, Seeds]) -> tuple[Verdict, str]:
         sides = [f"{side}: {', '.join(names)}" for side, names in (("above", above), ("below", below)) if names]
         parts.append(f"{wording(*reading)}, {'; '.join(sides) or 'none beyond'}")
     words = f"Beyond constant step sizes with the whole interval, of {len(first.beyond)}: {'. '.join(parts)}."
-    return joint(verdicts), f"{why_open(first)}{words}"
-
-
-def of_seeds(found: Seeds) -> Verdict:
-    return UNDECIDED.because("too few seeds") if why_open(found) else of_each(found.beyond)
-
-
-def why_open(found: Seeds) -> str:
-    return enough(found.groups, FEWEST_SEEDS)
+    return joint(verdicts), f"{first.why_open}{words}"
 
 
 # ---- Few blocks are stiff (Figure 6) ----

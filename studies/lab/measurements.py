@@ -20,7 +20,6 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 import netbridge as nb
-import odelab as ol
 from netbridge import data as datasets
 from netbridge.data.datasets import Dataset
 from netbridge.devices import best_device
@@ -30,7 +29,7 @@ from studies.lab import definitions, jobs
 from studies.lab.networks import controller_of
 from studies.lab.options import which_jobs
 from studies.lab.results import choose_current, remember_source, source
-from studies.lab.stiffness import KINDS, READINGS, SCALE, SHAPE, TNS, follower, image_stiffness, trace_both
+from studies.lab.stiffness import KINDS, READINGS, SCALE, follower, image_stiffness, quantity_of, trace_both
 
 FORMAT = 1
 TRACED = 1000  # test images of which stiffness and losses are kept one by one
@@ -159,17 +158,11 @@ class Measurement:
         """The mean total neural stiffness under a reading of `stiffness.READINGS`; None where it is not defined."""
         return self.numbers["tns"][READINGS.index(tuple(reading))]
 
-    def parts(self, reading) -> ol.TnsParts:
-        """TNS under a reading with its scale, the mean index of the counted blocks; the shape follows from the two."""
-        of, tns = reading[0], self.tns(reading)
-        means, first = self.numbers[f"nsi_{of}"]["mean"], self.numbers["first"]
-        counted = [mean for mean, opens in zip(means, first, strict=True) if not opens]
-        return ol.TnsParts(float("nan") if tns is None else tns, float(np.mean(counted)))
-
     def stiffness(self, what: str, reading) -> float:
         """TNS, its scale or its shape, by the names of `stiffness.QUANTITIES`; NaN where it is not defined."""
-        parts = self.parts((*reading, "sample") if what == SCALE else reading)
-        return {TNS: parts.tns, SCALE: parts.scale, SHAPE: parts.shape}[what]
+        means, first = self.numbers[f"nsi_{reading[0]}"]["mean"], self.numbers["first"]
+        scale = float(np.mean([mean for mean, opens in zip(means, first, strict=True) if not opens]))
+        return quantity_of(what, None if what == SCALE else self.tns(reading), scale)
 
     @property
     def made(self) -> dict:

@@ -92,10 +92,10 @@ ABOVE, BELOW, WITHIN = Estimate(2, 1, 3), Estimate(-2, -3, -1), Estimate(0, -1, 
 )
 def test_the_rules_of_claims_2_and_3(estimates, each, best):
     beyond = dict(zip(("SE", "ECA"), estimates, strict=True))
-    compared = study.Comparison("constant", dict.fromkeys(("constant", *beyond), [1.0] * study.FEWEST_SEEDS), beyond)
+    compared = study.Arms(dict.fromkeys(("constant", *beyond), [1.0] * study.FEWEST_SEEDS), beyond, "constant")
     assert study.judge_accuracy(compared).verdict == each
     assert study.judge_best(compared).verdict == best
-    few = study.Comparison("constant", compared.groups | {"ECA": [1.0] * (study.FEWEST_SEEDS - 1)}, beyond)
+    few = study.Arms(compared.groups | {"ECA": [1.0] * (study.FEWEST_SEEDS - 1)}, beyond, "constant")
     assert study.judge_accuracy(few).verdict == study.judge_best(few).verdict == UNDECIDED
     for what, readings in QUANTITIES.items():
         assert study.COMPARED[what](dict.fromkeys(readings, compared)).verdict == each
@@ -105,7 +105,7 @@ def test_the_rules_of_claims_2_and_3(estimates, each, best):
 
 
 def test_with_nothing_to_compare_nothing_is_run():
-    nothing = study.Comparison("constant", {}, {})
+    nothing = study.Arms({}, {}, "constant")
     compared = dict.fromkeys(READINGS, nothing)
     for finding in (study.judge_accuracy(nothing), study.COMPARED[TNS](compared), study.judge_best(nothing)):
         assert finding.verdict == NOT_RUN
