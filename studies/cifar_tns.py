@@ -242,8 +242,8 @@ def show_table_1(page: Page, evidence: Evidence):
 def rows_of_accuracy(results) -> Iterator[dict]:
     """Table 1: accuracy over seeds, and the gain over constant step sizes."""
     beyond = compare_seeds(results, [network.accuracy for network in results], LEVEL).beyond
-    for name, places in names_of(results).items():
-        members = [results[place] for place in places]
+    for name, indices in names_of(results).items():
+        members = [results[index] for index in indices]
         accuracies = [m.accuracy for m in members]
         yield {
             "controller": name,
@@ -291,8 +291,8 @@ def draw_single(results, of, images=6):
     firsts = places_shown_first([r.subject for r in results])
     with panels(len(firsts), columns=2, height=2.1, sharex=False, sharey=True) as (drawing, axes):
         shown = use_axes(axes, len(firsts))
-        for axis, place in zip(shown, firsts, strict=True):
-            network = results[place]
+        for axis, index in zip(shown, firsts, strict=True):
+            network = results[index]
             record = network.records[of]
             for i in range(min(images, len(record))):
                 draw_trajectory(
@@ -307,9 +307,9 @@ def draw_single(results, of, images=6):
 
 def places_shown_first(subjects, count=4) -> list[int]:
     """The places of up to `count` networks of different names, those that the paper shows first."""
-    places = [members[0] for members in groups(subjects).values()]
+    indices = [members[0] for members in groups(subjects).values()]
     wanted = ("constant", "SE", "StepNet")
-    return sorted(places, key=lambda p: (subjects[p].controller not in wanted, p))[:count]
+    return sorted(indices, key=lambda p: (subjects[p].controller not in wanted, p))[:count]
 
 
 def draw_averaged(results, of):
@@ -318,11 +318,11 @@ def draw_averaged(results, of):
     colours = looks([r.subject for r in results])
     with panels(len(names), sharex=False, sharey=True) as (drawing, axes):
         shown = use_axes(axes, len(names))
-        for axis, (name, places) in zip(shown, names.items(), strict=True):
-            record = results[places[0]].records[of]
+        for axis, (name, indices) in zip(shown, names.items(), strict=True):
+            record = results[indices[0]].records[of]
             band(axis, record, colours[name][0])
-            for line, place in enumerate(places):
-                network = results[place]
+            for line, index in enumerate(indices):
+                network = results[index]
                 draw_trajectory(
                     axis,
                     network.records[of],
@@ -455,8 +455,8 @@ def surfaces(results, of, mu, which) -> tuple[np.ndarray, np.ndarray, dict[str, 
     """`which` ("delta" or "proportion") over M1 (columns) and M2 (rows), per name, the mean over its seeds."""
     m1, m2 = degrees(results, of, mu)
     by_name = {}
-    for name, places in groups([r.subject for r in results]).items():
-        members = [getattr(results[place].records[of], which)(m1, m2[:, None], mu) for place in places]
+    for name, indices in groups([r.subject for r in results]).items():
+        members = [getattr(results[index].records[of], which)(m1, m2[:, None], mu) for index in indices]
         by_name[name] = np.mean(members, axis=0)
     return m1, m2, by_name
 
@@ -480,8 +480,8 @@ def degrees(results, of, mu) -> tuple[np.ndarray, np.ndarray]:
 def title(results, name, of, mu, which):
     if which != "delta":
         return name
-    places = groups([r.subject for r in results])[name]
-    return f"{name}, TNS {np.mean([results[place].tns[of, mu].value for place in places]):.3f}"
+    indices = groups([r.subject for r in results])[name]
+    return f"{name}, TNS {np.mean([results[index].tns[of, mu].value for index in indices]):.3f}"
 
 
 def draw_parts(results):
@@ -493,10 +493,10 @@ def draw_parts(results):
     with style.figure(2, 5, height=2 * height + 0.6, sharey=True) as (drawing, axes):
         for axis, (what, reading) in zip(axes.flat, columns, strict=True):
             y, ticks = 0.0, []
-            for name, places in names.items():
-                ticks.append(y + 0.5 * (len(places) - 1))
-                for place in places:
-                    e = results[place].stiffness[what][reading]
+            for name, indices in names.items():
+                ticks.append(y + 0.5 * (len(indices) - 1))
+                for index in indices:
+                    e = results[index].stiffness[what][reading]
                     axis.plot([e.low, e.high], [y, y], color=colours[name][0], linewidth=1.6, solid_capstyle="butt")
                     axis.plot(e.value, y, "o", color=colours[name][0], markersize=3.5)
                     y += 1.0
@@ -513,17 +513,17 @@ def draw_parts(results):
 def baseline(axis, results, names, what, reading):
     """A line at the mean of constant step sizes."""
     if "constant" in names:
-        mean = np.mean([results[place].stiffness[what][reading].value for place in names["constant"]])
+        mean = np.mean([results[index].stiffness[what][reading].value for index in names["constant"]])
         axis.axvline(mean, color=style.GREY, linewidth=0.8, linestyle="--")
 
 
 def rows_of_stiffness(results) -> Iterator[dict]:
     """Per controller the mean of TNS, scale and shape over its networks, and the seeds' standard deviation."""
-    for name, places in names_of(results).items():
-        row = {"controller": name, "networks": len(places)}
+    for name, indices in names_of(results).items():
+        row = {"controller": name, "networks": len(indices)}
         for what, readings in QUANTITIES.items():
             for reading in readings:
-                values = [results[place].stiffness[what][reading].value for place in places]
+                values = [results[index].stiffness[what][reading].value for index in indices]
                 spread = f" +- {seed_deviation(values):.3f}" if len(values) > 1 else ""
                 row[f"{what}, {wording(*reading)}"] = f"{np.mean(values):.3f}{spread}"
         yield row
@@ -568,10 +568,10 @@ def show_figure_6(page: Page, evidence: Evidence):
 def rows_of_degrees(results) -> Iterator[dict]:
     """The share of images and of blocks that are stiff to three degrees, in per cent; M2 is M1 times the mean NSI."""
     for of, mu in READINGS:
-        for name, places in names_of(results).items():
+        for name, indices in names_of(results).items():
             row = {"reading": wording(of, mu), "controller": name}
-            records = [results[place].records[of] for place in places]
-            scales = [results[place].stiffness["scale"][(of,)].value for place in places]
+            records = [results[index].records[of] for index in indices]
+            scales = [results[index].stiffness["scale"][(of,)].value for index in indices]
             for m1 in DEGREES:
                 pairs = list(zip(records, scales, strict=True))
                 row[f"images at {m1:g}"] = percent([record.delta(m1, m1 * scale, mu) for record, scale in pairs])
@@ -625,19 +625,19 @@ def show_figure_9(page: Page, evidence: Evidence):
     results = evidence.results
     drawn = False
     for of in KINDS:
-        kept, table, _ = gate_table(results, of)
+        moving, table, _ = gate_table(results, of)
         if not len(table):
             continue
         drawn = True
-        example = next((i for i, network in enumerate(kept) if network.subject.controller.split("(")[0] == "SE"), 0)
+        example = next((i for i, network in enumerate(moving) if network.subject.controller.split("(")[0] == "SE"), 0)
         blocks = clearest(table[example])
         page.figure(
-            draw_cloud(kept[example], of, blocks, table[example]),
+            draw_cloud(moving[example], of, blocks, table[example]),
             f"gate_cloud_{of}",
             f"Mean step size of an image against its NSI ({of}) at {len(blocks)} blocks. In the title Spearman's "
             "correlation; the paper shows three blocks of the first stage of SENet-164.",
         )
-        rows = [row_name(network) for network in kept]
+        rows = [row_name(network) for network in moving]
         page.figure(
             draw_gates(rows, table, of),
             f"gate_{of}",
@@ -762,16 +762,16 @@ def draw_relation(results, relations, errors):
     with style.figure(2, 4, height=6.0, sharey=True) as (drawing, axes):
         for row, what in zip(axes, (TNS, SHAPE), strict=True):
             for axis, reading in zip(row, READINGS, strict=True):
-                for name, places in names.items():
+                for name, indices in names.items():
                     colour, mark = colours[name]
-                    estimates = [results[place].stiffness[what][reading] for place in places]
+                    estimates = [results[index].stiffness[what][reading] for index in indices]
                     x = np.array([e.value for e in estimates])
                     bars = [x - [e.low for e in estimates], [e.high for e in estimates] - x]
                     axis.errorbar(
                         x,
-                        [results[place].accuracy for place in places],
+                        [results[index].accuracy for index in indices],
                         xerr=np.maximum(bars, 0.0),
-                        yerr=np.transpose([errors[place] for place in places]),
+                        yerr=np.transpose([errors[index] for index in indices]),
                         fmt=mark,
                         color=colour,
                         markersize=4.0,

@@ -477,11 +477,11 @@ def draw_rows(panels: dict[str, dict[str, list[float]]], label: str):
         for axis, (name, rows) in zip(axes[0], panels.items(), strict=True):
             groups = {row: values for row, values in rows.items() if values}
             colours = colours_by_row(groups)
-            for place, (row, values) in enumerate(groups.items()):
-                axis.plot(np.full(len(values), place), values, ".", color=style.GREY, markersize=4)
+            for index, (row, values) in enumerate(groups.items()):
+                axis.plot(np.full(len(values), index), values, ".", color=style.GREY, markersize=4)
                 mean = mean_over_networks(values)
                 reach = reach_of([mean]) if len(values) > 1 else None
-                axis.errorbar(place + 0.2, mean.value, reach, fmt="o", color=colours[row], markersize=4, capsize=2)
+                axis.errorbar(index + 0.2, mean.value, reach, fmt="o", color=colours[row], markersize=4, capsize=2)
             axis.set_xticks(range(len(groups)), list(groups), rotation=35, ha="right")
             axis.set_title(name, loc="left")
         axes[0, 0].set_ylabel(label)
@@ -777,7 +777,9 @@ def show_stiffness(page: Page, evidence: Evidence) -> None:
         "stages, which are not counted.",
     )
     panels = {
-        QUANTITY_NAMES[what]: by_row(detectors, lambda one, what=what: stiffness(one, what, QUANTITIES[what][0]))
+        QUANTITY_NAMES[what]: by_row(
+            detectors, lambda detector, what=what: stiffness(detector, what, QUANTITIES[what][0])
+        )
         for what in QUANTITIES
     }
     page.figure(

@@ -889,10 +889,10 @@ def shares(related: np.ndarray) -> np.ndarray:
     subsets = [s for size in range(len(others) + 1) for s in itertools.combinations(others, size)]
     variance = {s: explained_variance(related, s) for s in subsets}
     total = np.zeros((*related.shape[:-2], len(others)))
-    for place, one in enumerate(others):
+    for index, one in enumerate(others):
         for rest in (s for s in subsets if one not in s):
             weight = 1.0 / (len(others) * math.comb(len(others) - 1, len(rest)))  # of all orders that begin so
-            total[..., place] += weight * (variance[tuple(sorted((*rest, one)))] - variance[rest])
+            total[..., index] += weight * (variance[tuple(sorted((*rest, one)))] - variance[rest])
     return total
 
 
@@ -1018,7 +1018,7 @@ def draw_ranks(networks: Networks):
     defined = np.isfinite(np.stack(list(columns.values())).astype(float)).all(0)
     values = np.stack(list(columns.values())).astype(float)[:, defined]
     table = rank_correlations(values) if defined.sum() >= FEWEST else np.full((len(columns), len(columns)), np.nan)
-    numbers = [str(place + 1) for place in range(len(columns))]
+    numbers = [str(index + 1) for index in range(len(columns))]
     rows = [f"{name}  {number}" for name, number in zip(columns, numbers, strict=True)]
     return heat_map(table, rows, numbers, "Spearman's correlation")
 

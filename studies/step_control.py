@@ -383,7 +383,7 @@ class Plan:
             cells = [] if self.arguments.part == "ticket" else [row for row in CELLS if self.includes(row)]
             tickets = [(reading, row) for reading in self.readings for row in TICKETS if self.includes(row)]
             planned += [self.cell(row, seed) for row in cells if row in FIRST]
-            planned += [run for place in tickets for run in self.tickets(*place, seed)]
+            planned += [run for of_ticket in tickets for run in self.tickets(*of_ticket, seed)]
             planned += [self.cell(row, seed) for row in cells if row not in FIRST]
             runs |= {run.stem: run for run in planned if run is not None}
         return list(runs.values())
@@ -419,8 +419,8 @@ def train(plan: Plan, data):
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     nb.tune_allocator()
-    place = SHIPPED if arguments.ship else plan.own
-    more = (data, plan.own, place, arguments.device, arguments.keep)
+    destination = SHIPPED if arguments.ship else plan.own
+    more = (data, plan.own, destination, arguments.device, arguments.keep)
     find = jobs.finder(plan.find, **which_jobs(arguments))
     jobs.work_off(plan.queue, find, lambda run: carry_out(run, *more), plan.own)
 
@@ -504,17 +504,17 @@ HEIGHT = 0.27  # inches per row
 
 def dots(axis, rows: dict[str, Row]):
     seeds = seeds_of(rows)
-    for place, row in enumerate(rows.values()):
+    for index, row in enumerate(rows.values()):
         for run, result in row.results:
             k = seeds.index(run.seed)
             axis.plot(
                 result.accuracy,
-                place + 0.09 * (2 * k - len(seeds) + 1) / max(len(seeds) - 1, 1),
+                index + 0.09 * (2 * k - len(seeds) + 1) / max(len(seeds) - 1, 1),
                 MARKS[k % len(MARKS)],
                 color=style.COLOURS[k % len(style.COLOURS)],
                 markersize=4.5,
             )
-        axis.plot([row.mean, row.mean], [place - 0.3, place + 0.3], color="black", linewidth=1.4)
+        axis.plot([row.mean, row.mean], [index - 0.3, index + 0.3], color="black", linewidth=1.4)
     axis.grid(axis="y", visible=False)
     axis.locator_params(axis="x", nbins=6)
 
@@ -684,9 +684,9 @@ def draw_table_4(rows: dict[str, Row], dataset: str):
     with style.figure(1, 2, height=HEIGHT * len(shown) + 1.0, sharey=True) as (drawing, axes):
         ours, theirs = axes[0]
         dots(ours, shown)
-        for place, name in enumerate(shown):
+        for index, name in enumerate(shown):
             mean, deviation = paper(name, dataset)
-            theirs.errorbar(mean, place, xerr=deviation, fmt="o", color="black", markersize=4, capsize=2, linewidth=1)
+            theirs.errorbar(mean, index, xerr=deviation, fmt="o", color="black", markersize=4, capsize=2, linewidth=1)
         theirs.axvline(paper(PLAIN, dataset)[0], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1.5)
         plain = shown.get(PLAIN)
         if plain:
@@ -715,7 +715,7 @@ def rows_of_table_4(rows: dict[str, Row], dataset: str) -> list[dict]:
     for name, row in rows.items():
         if not row.results:
             continue
-        said = paper(name, dataset)
+        printed = paper(name, dataset)
         table.append(
             {
                 "step size": name,
@@ -726,8 +726,8 @@ def rows_of_table_4(rows: dict[str, Row], dataset: str) -> list[dict]:
                 "standard deviation": deviation_cell(row.accuracies, "one network"),
                 "gain over plain [95 %]": interval_cell(over_plain, name),
                 "gain over SE [95 %]": interval_cell(over_se, name),
-                f"paper, {paper_dataset(dataset)} (%)": f"{said[0]:.2f} ± {said[1]:.2f}",
-                "paper's gain": "" if name == PLAIN else f"{said[0] - plain:+.2f}",
+                f"paper, {paper_dataset(dataset)} (%)": f"{printed[0]:.2f} ± {printed[1]:.2f}",
+                "paper's gain": "" if name == PLAIN else f"{printed[0] - plain:+.2f}",
             }
         )
     return table
@@ -1066,9 +1066,9 @@ def main(arguments: Arguments):
     count = len(shown)
     if not count:
         again = command(STUDY, dataclasses.replace(arguments, train=True))
-        told = [f"no result is there for {describe(plan)}. `--train` makes them, resumably: {again}"]
-        told += [f"{stem}: {message}" for stem, message in diverged.items()]
-        raise SystemExit(f"studies.{STUDY}: " + "\n".join(told))
+        lines = [f"no result is there for {describe(plan)}. `--train` makes them, resumably: {again}"]
+        lines += [f"{stem}: {message}" for stem, message in diverged.items()]
+        raise SystemExit(f"studies.{STUDY}: " + "\n".join(lines))
 
     # The verdicts on the paper's claims come first, then the evidence.
     title = "Table 4 and lottery tickets: StepNet's inputs, adaptors and places"

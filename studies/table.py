@@ -515,13 +515,13 @@ def draw_gains(table: Table, trained: list[Trained]):
     with style.figure(height=3.0) as (drawing, axes):
         axis = axes[0, 0]
         axis.axhline(0.0, color=style.GREY, linewidth=0.8)
-        places = np.arange(len(names))
+        indices = np.arange(len(names))
         several = len({scale.name for _, scale in table.columns}) > 1
         for number, (dataset, scale) in enumerate(table.columns):
             if table.paper.get("constant"):
                 gains = [table.paper[name][number][0] - table.paper["constant"][number][0] for name in names]
                 label = f"paper, {USUAL.get(dataset, dataset)}" + (f", {scale.name}" if several else "")
-                axis.plot(places, gains, MARKS[number], color=style.GREY, markerfacecolor="white", label=label)
+                axis.plot(indices, gains, MARKS[number], color=style.GREY, markerfacecolor="white", label=label)
         shown = 0
         family = table.columns[0][1].family
         alike = {(network.dataset, network.scale) for network in trained if network.scale.family == family}
@@ -533,7 +533,7 @@ def draw_gains(table: Table, trained: list[Trained]):
             }
             if groups["constant"] and any(groups[name] for name in names):
                 shift = 0.12 * (shown + 1)
-                points = [(x, groups[name]) for x, name in zip(places, names, strict=True) if groups[name]]
+                points = [(x, groups[name]) for x, name in zip(indices, names, strict=True) if groups[name]]
                 axis.errorbar(
                     [x + shift for x, _ in points],
                     [np.mean(values) - np.mean(groups["constant"]) for _, values in points],
@@ -544,7 +544,7 @@ def draw_gains(table: Table, trained: list[Trained]):
                     label=f"found, {USUAL.get(dataset, dataset)}, {scale.label}",
                 )
                 shown += 1
-        axis.set_xticks(places, names)
+        axis.set_xticks(indices, names)
         axis.set_xlim(-0.5, len(names) - 0.4)  # so that a single row keeps its marks together
         axis.set_ylabel("points above the plain network")
         axis.grid(axis="x", visible=False)

@@ -423,8 +423,8 @@ def draw_loss(tns: Groups, accuracies: Groups):
     weights = sorted(tns)
     with style.figure(1, 2, height=2.4) as (drawing, axes):
         for axis, groups, label in zip(axes[0], (tns, accuracies), ("TNS", "test accuracy (%)"), strict=True):
-            for place, weight in enumerate(weights):
-                axis.plot(np.full(len(groups[weight]), place), groups[weight], ".", color=style.GREY, markersize=4)
+            for index, weight in enumerate(weights):
+                axis.plot(np.full(len(groups[weight]), index), groups[weight], ".", color=style.GREY, markersize=4)
             axis.plot(range(len(weights)), [np.mean(groups[weight]) for weight in weights], "o-", markersize=4)
             axis.set_xticks(range(len(weights)), [f"{weight:g}" for weight in weights])
             axis.set_xlabel("weight of TNS in the loss")
@@ -717,10 +717,10 @@ class Pruning:
         return record | {"dropped": list(DROPPED), "draws": DRAWS}
 
     def find(self, folders) -> Pruned | None:
-        found = measurements.find(self, folders)
-        if found is None:
+        stored = measurements.find(self, folders)
+        if stored is None:
             return None
-        numbers = found.numbers
+        numbers = stored.numbers
         accuracy = {order: {int(k): x for k, x in of.items()} for order, of in numbers["accuracy"].items()}
         return Pruned(numbers["controller"], numbers["seed"], numbers["whole"], accuracy)
 
@@ -951,12 +951,12 @@ def show_own(page: Page, evidence: Evidence):
                 {"network": name}
                 | {
                     f"{QUANTITY_NAMES[key[0]]} before training, {wording(*key[1])}": f"{value:.3f}"
-                    if np.isfinite(value := own.before[key][place])
+                    if np.isfinite(value := own.before[key][index])
                     else "undefined"
                     for key in KEYS
                 }
-                | {"accuracy (%)": f"{own.accuracy[place]:.2f}"}
-                for place, name in enumerate(evidence.own_names)
+                | {"accuracy (%)": f"{own.accuracy[index]:.2f}"}
+                for index, name in enumerate(evidence.own_names)
             ],
             "Before training, and the accuracy after it",
         )

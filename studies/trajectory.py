@@ -222,7 +222,7 @@ def from_proxy(courses: list[Course], proxy: Course) -> FromProxy:
 def by_controller(courses, number: Callable) -> dict[str, list]:
     """What `number` says of every network, by its controller."""
     places_of = groups([course.subject for course in courses])
-    return {name: [number(courses[place]) for place in places] for name, places in places_of.items()}
+    return {name: [number(courses[index]) for index in indices] for name, indices in places_of.items()}
 
 
 def dissimilarity(one: Course, proxy: Course, parts: np.ndarray) -> np.ndarray:
@@ -586,12 +586,12 @@ def draw_nearness(courses, proxy):
     seen = looks([course.subject for course in courses])
     with style.figure(1, len(MEASURES), height=3.6, sharey=True) as (drawing, axes):
         for axis, measure in zip(axes[0], MEASURES, strict=True):
-            for name, places in groups([course.subject for course in others]).items():
+            for name, indices in groups([course.subject for course in others]).items():
                 colour, mark = seen[name]
-                estimates = [others[place].distance[measure] for place in places]
+                estimates = [others[index].distance[measure] for index in indices]
                 axis.errorbar(
                     [e.value for e in estimates],
-                    [others[place].measured.accuracy for place in places],
+                    [others[index].measured.accuracy for index in indices],
                     xerr=reach_of(estimates),
                     fmt=mark,
                     color=colour,
@@ -701,8 +701,8 @@ def importance_of(losses, course):
 
 def profile_of(losses, course) -> tuple[np.ndarray, np.ndarray]:
     """NSI of the counted blocks of a network, and the rise of the loss without each; means over images."""
-    record, one = course.measured.records["slope"], importance_of(losses, course)
-    return record.nsi.mean(0)[~record.first], one.rise.mean(0)[~record.first]
+    record, loss = course.measured.records["slope"], importance_of(losses, course)
+    return record.nsi.mean(0)[~record.first], loss.rise.mean(0)[~record.first]
 
 
 def image_correlations(losses) -> Signs:
@@ -792,12 +792,14 @@ def judge_features(rises: Mapping[str, list[dict[str, float]]]) -> tuple[Verdict
     smallest as have the same norm: the difference of the two divided by their sum, each the mean over images and
     blocks, and then over the seeds of each controller. Supported where Student's interval over controllers lies above
     0, contradicted where below."""
-    contrasts = [np.mean([contrast(one[LARGEST], one[EQUAL]) for one in each]) for each in rises.values() if each]
+    contrasts = [
+        np.mean([contrast(network[LARGEST], network[EQUAL]) for network in each]) for each in rises.values() if each
+    ]
     if not contrasts:
         return NOT_RUN, "n = 0 networks."
     e = mean_with_interval(contrasts)
-    every = [one for each in rises.values() for one in each]
-    means = {which: np.mean([one[which] for one in every]) for which in (LARGEST, AS_MANY, EQUAL)}
+    every = [network for each in rises.values() for network in each]
+    means = {which: np.mean([network[which] for network in every]) for which in (LARGEST, AS_MANY, EQUAL)}
     return of_interval(e), (
         f"Without the largest elements of a slope the loss rises by {means[LARGEST]:.3f} on average, without as many "
         f"of the smallest by {means[AS_MANY]:.3f}, without so many of the smallest as have the same norm by "
@@ -880,10 +882,10 @@ def draw_features(losses):
     blocks = np.flatnonzero(~record.first)
     with style.figure(height=2.6) as (drawing, axes):
         axis = axes[0, 0]
-        for place, which in enumerate((LARGEST, EQUAL, AS_MANY)):
+        for index, which in enumerate((LARGEST, EQUAL, AS_MANY)):
             rises = np.array([loss.features[which].mean(0) for loss in losses])
-            at = np.arange(len(blocks)) + 0.27 * (place - 1)
-            axis.bar(at, rises.mean(0), 0.25, color=style.COLOURS[place], label=f"without the {which}")
+            at = np.arange(len(blocks)) + 0.27 * (index - 1)
+            axis.bar(at, rises.mean(0), 0.25, color=style.COLOURS[index], label=f"without the {which}")
             axis.plot(np.broadcast_to(at, rises.shape).T, rises.T, ".", color="#000000", markersize=2.5)
         axis.axhline(0, color=style.GREY, linewidth=0.6)
         axis.set_xticks(range(len(blocks)), [str(block + 1) for block in blocks])
@@ -928,9 +930,9 @@ def rows_of_features(losses) -> Iterator[dict]:
     """The rise of the loss without large or small elements, per network and counted block."""
     for loss in losses:
         record = loss.course.measured.records["slope"]
-        for place, block in enumerate(np.flatnonzero(~record.first)):
+        for index, block in enumerate(np.flatnonzero(~record.first)):
             yield {"network": loss.course.name, "block": record.names[block]} | {
-                f"without the {which}": f"{rises[:, place].mean():.4f}" for which, rises in loss.features.items()
+                f"without the {which}": f"{rises[:, index].mean():.4f}" for which, rises in loss.features.items()
             }
 
 
@@ -1048,13 +1050,13 @@ BINS = np.linspace(-1, 1, 21)
 
 def draw_along(courses):
     """Figure 9b as worded: histograms over images of the correlation along each one's blocks."""
-    kept = [course for course in courses if len(course.along)]
-    names = groups([course.subject for course in kept])
+    moving = [course for course in courses if len(course.along)]
+    names = groups([course.subject for course in moving])
     seen = looks([course.subject for course in courses])
     with panels(len(names), in_a_row(len(names)), height=1.7, sharex=True, sharey=True) as (drawing, axes):
-        for axis, (name, places) in zip(use_axes(axes, len(names)), names.items(), strict=True):
-            for line, place in enumerate(places):
-                values = kept[place].along
+        for axis, (name, indices) in zip(use_axes(axes, len(names)), names.items(), strict=True):
+            for line, index in enumerate(indices):
+                values = moving[index].along
                 shares = np.full(len(values), 100 / len(values))
                 style_of = "-" if line == 0 else "--"
                 axis.hist(values, BINS, weights=shares, histtype="step", color=seen[name][0], linestyle=style_of)
@@ -1118,7 +1120,7 @@ def judge_property(shares: Mapping[tuple, Lines], shuffled: Mapping[tuple, Lines
     for reading, of in shares.items():
         if not any(of.values()):
             return NOT_RUN, "n = 0 networks."
-        means, random = (over_seeds(one) for one in (of, shuffled[reading]))
+        means, random = (over_seeds(of_controller) for of_controller in (of, shuffled[reading]))
         cases = [of_share(means[:, k], random[:, k], corrected(asked)) for k in range(means.shape[1])]
         verdicts[reading] = of_cases(cases)
         parts = ", ".join(
@@ -1251,9 +1253,9 @@ def draw_first_blocks(courses, ratios):
     seen, labelled = looks([course.subject for course in courses]), set()
     with style.figure(1, 2, height=3.1) as (drawing, axes):
         for axis, (what, title) in zip(axes[0], (("NSI", "NSI"), ("norm", "norm of the state")), strict=True):
-            for place, (course, quantities) in enumerate(zip(courses, ratios, strict=True)):
+            for index, (course, quantities) in enumerate(zip(courses, ratios, strict=True)):
                 means = quantities[what].mean(0)
-                at = np.arange(1, len(means) + 1) + 0.5 * (place / max(len(courses) - 1, 1) - 0.5)
+                at = np.arange(1, len(means) + 1) + 0.5 * (index / max(len(courses) - 1, 1) - 0.5)
                 name = course.subject.name
                 label = None if name in labelled else name
                 labelled.add(name)
@@ -1269,9 +1271,9 @@ def draw_first_blocks(courses, ratios):
 
 def rows_of_first_blocks(courses, chosen) -> Iterator[dict]:
     """A stage's first block over the median of its others."""
-    for one in courses:
-        for what, ratios in first_ratios(one).items():
-            yield {"network": one.name, "of": what} | {
+    for course in courses:
+        for what, ratios in first_ratios(course).items():
+            yield {"network": course.name, "of": what} | {
                 f"stage {stage + 1}": interval_text(bootstrap_mean(values, within(chosen, len(values))), ".2f")
                 for stage, values in enumerate(ratios.T)
             }
@@ -1339,8 +1341,8 @@ def main(arguments: Arguments):
 def choose_networks(paths, arguments, data) -> list[networks.Subject]:
     """The networks at `paths` that the options ask for; the study ends with a message where there are none."""
     subjects = networks.name_subjects([networks.read_subject(path) for path in paths])
-    kept = networks.select(subjects, arguments, data.name, "`python -m studies.train` makes more.", fewest=2)
-    shapes = {(tuple(subject.net.config["blocks"]), subject.net.config["num_classes"]) for subject in kept}
+    chosen = networks.select(subjects, arguments, data.name, "`python -m studies.train` makes more.", fewest=2)
+    shapes = {(tuple(subject.net.config["blocks"]), subject.net.config["num_classes"]) for subject in chosen}
     if len(shapes) > 1 or next(iter(shapes))[1] != len(data.names):
         raise SystemExit(
             f"all networks must have one depth and tell the {len(data.names)} classes of {data.name} apart; these have "
@@ -1348,7 +1350,7 @@ def choose_networks(paths, arguments, data) -> list[networks.Subject]:
         )
     if min(next(iter(shapes))[0]) < 2:
         raise SystemExit("every stage needs two blocks, for the first of each is not counted: take deeper networks.")
-    return kept
+    return chosen
 
 
 def measure_networks(subjects, data, arguments):

@@ -597,14 +597,14 @@ def show_step_sizes(page: Page, evidence: Evidence):
         "The step size that a controller gives each step, averaged over features. Mean over images; the band holds "
         "nine images of ten.",
     )
-    kept, table, _ = gate_table([network.measured for network in gated], "slope")
-    if not kept:
+    moving, table, _ = gate_table([network.measured for network in gated], "slope")
+    if not moving:
         page.words("No step size moves by a standard deviation of 0.01 over the images: nothing to correlate.")
         return
-    names = [network.name for network in gated if network.measured in kept]
+    names = [network.name for network in gated if network.measured in moving]
     blocks = strongest(table[0])
     page.figure(
-        draw_cloud(kept[0], "slope", blocks, table[0], "step"),
+        draw_cloud(moving[0], "slope", blocks, table[0], "step"),
         "gate_cloud",
         f"Mean step size of an image against its NSI at {len(blocks)} steps, the three counted ones with the strongest "
         "correlation (Figure 9a). Odd steps are attentions, even ones MLPs.",
@@ -627,8 +627,8 @@ def show_step_sizes(page: Page, evidence: Evidence):
 
 def strongest(line) -> list[int]:
     """The three steps with the strongest correlations, in their order, the first step aside."""
-    places = [k for k in range(1, len(line)) if line[k] == line[k]]
-    return sorted(sorted(places, key=lambda k: -abs(line[k]))[:3])
+    blocks = [k for k in range(1, len(line)) if line[k] == line[k]]
+    return sorted(sorted(blocks, key=lambda k: -abs(line[k]))[:3])
 
 
 def draw_step_sizes(transformers):

@@ -229,7 +229,11 @@ class Runs:
         plain = {network.numbers["seed"]: per_image(network, what) for network in self.groups.get(PLAIN, [])}
         differences = {}
         for name, group in self.groups.items():
-            pairs = [(per_image(one, what), plain[seed]) for one in group if (seed := one.numbers["seed"]) in plain]
+            pairs = [
+                (per_image(network, what), plain[seed])
+                for network in group
+                if (seed := network.numbers["seed"]) in plain
+            ]
             if name != PLAIN and pairs:
                 difference = np.mean([here - there for here, there in pairs], axis=0)
                 rows = choices(len(difference), RESAMPLES, seed=0)
@@ -495,16 +499,16 @@ def judge_relation(
     contradicted where below; and nothing where leaving out any one recipe would change it. The intervals hold together
     over the readings. Pairs of seeds within recipes are shown and judge nothing."""
     related = {reading: relate_kinds(groups, accuracy, corrected(len(stiff))) for reading, groups in stiff.items()}
-    recipes = max((len(one.names) for one in related.values()), default=0)
+    recipes = max((len(relation.names) for relation in related.values()), default=0)
     if not recipes:
         return NOT_RUN, TRAIN
-    verdicts = {reading: of_kinds(one) for reading, one in related.items()}
+    verdicts = {reading: of_kinds(relation) for reading, relation in related.items()}
     parts = [
-        f"{wording(*reading)}: Kendall {interval_text(one.whole.kendall, '+.2f')}, Spearman "
-        f"{interval_text(one.whole.spearman, '+.2f')}"
+        f"{wording(*reading)}: Kendall {interval_text(relation.whole.kendall, '+.2f')}, Spearman "
+        f"{interval_text(relation.whole.spearman, '+.2f')}"
         + (f", within recipes {interval_text(within[reading], '+.2f')}" if within else "")
         + f" ({verdicts[reading]})"
-        for reading, one in related.items()
+        for reading, relation in related.items()
     ]
     return joint(verdicts), f"Over {recipes} recipes. {'; '.join(parts)}."
 
@@ -572,7 +576,9 @@ def show_depth(page: Page, evidence: Evidence):
                 group = runs.groups.get(name, [])
                 if not group:
                     continue
-                mean = np.mean([np.array(one.numbers[f"nsi_{kind}"]["mean"], dtype=float) for one in group], axis=0)
+                mean = np.mean(
+                    [np.array(network.numbers[f"nsi_{kind}"]["mean"], dtype=float) for network in group], axis=0
+                )
                 first, blocks = np.array(group[0].numbers["first"]), np.arange(1, len(mean) + 1)
                 axis.plot(blocks, mean, color=colour, linewidth=0.9, label=name, marker=mark, markersize=4)
                 axis.plot(blocks[first], mean[first], mark, color=colour, markerfacecolor="white", markersize=4)
@@ -702,12 +708,12 @@ def worlds_of_hardness(what: str):
         own = chance.normal(size=(count, epochs))
         gain = falling[0] + 0.05 * agreeing(chance, own.ravel(), -0.2 * effect).reshape(own.shape)
         loss = np.cumsum(np.column_stack([np.full(count, 20.0), -gain[:, :-1]]), axis=1)
-        found = {}
+        taus_of = {}
         for reading in QUANTITIES[what]:
             stiffness = falling[1] + 0.05 * (own + 0.2 * chance.normal(size=own.shape))
             taus = np.transpose(relate_gains(loss, stiffness, rate)).reshape(n, seeds, 2)
-            found[reading] = {str(k): [Hardness(*pair) for pair in group] for k, group in enumerate(taus)}
-        return (found,)
+            taus_of[reading] = {str(k): [Hardness(*pair) for pair in group] for k, group in enumerate(taus)}
+        return (taus_of,)
 
     return make
 
@@ -718,19 +724,19 @@ def judge_hardness(taus: Mapping[tuple, Mapping[str, list[Hardness]]]) -> tuple[
     taken out of both. The mean over the seeds of each recipe, then Student's interval over recipes, those of all
     readings holding together. Supported where it lies below 0 (stiff networks gain less), contradicted where above."""
     means = {
-        reading: np.array([np.mean([(one.plain, one.changes) for one in each], axis=0) for each in of.values() if each])
+        reading: np.array([np.mean([(tau.plain, tau.changes) for tau in each], axis=0) for each in of.values() if each])
         for reading, of in taus.items()
     }
-    found = {
+    estimates = {
         reading: mean_with_interval(table[:, 1], corrected(len(taus))) for reading, table in means.items() if len(table)
     }
-    if not found:
+    if not estimates:
         return NOT_RUN, "n = 0 networks whose stiffness was followed through training."
-    verdicts = {reading: of_interval(e, sign=-1) for reading, e in found.items()}
+    verdicts = {reading: of_interval(e, sign=-1) for reading, e in estimates.items()}
     parts = [
         f"{wording(*reading)}: {interval_text(e, '+.2f')} ({means[reading][:, 0].mean():+.2f} as it is; "
         f"{verdicts[reading]})"
-        for reading, e in found.items()
+        for reading, e in estimates.items()
     ]
     return joint(verdicts), (
         "Kendall's tau of changes in stiffness and in what the loss gains next, mean over "
@@ -891,7 +897,9 @@ def main(arguments: Arguments):
         planned, traced = smoke(), SMOKE_TRACED
     stored = measurements.obtain(STUDY, arguments, planned, SHIPPED, planned_own, traced)
     names = dict.fromkeys(network.numbers["controller"] for network in stored.own)
-    own = {name: Runs.of([one for one in stored.own if one.numbers["controller"] == name]) for name in names}
+    own = {
+        name: Runs.of([network for network in stored.own if network.numbers["controller"] == name]) for name in names
+    }
     evidence = Evidence(Runs.of(stored.networks), own, len(planned_own))
 
     page = Page(STUDY, arguments, "Training tricks and stiffness", UNNAMED, stored.notice(planned))

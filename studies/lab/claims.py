@@ -81,9 +81,9 @@ def compare_seeds(results, values, level: float) -> Arms:
     compared: dict[str, list[float]] = {}
     beyond: dict[str, Estimate] = {}
     for depth in sorted({network.subject.depth for network in results}):
-        members = [place for place, network in enumerate(results) if network.subject.depth == depth]
-        names = groups([results[place].subject for place in members])
-        by_name = {name: [values[members[place]] for place in places] for name, places in names.items()}
+        members = [index for index, network in enumerate(results) if network.subject.depth == depth]
+        names = groups([results[index].subject for index in members])
+        by_name = {name: [values[members[index]] for index in indices] for name, indices in names.items()}
         plain = next(
             (name for name in names if results[members[names[name][0]]].subject.controller == "constant"), None
         )
@@ -93,18 +93,18 @@ def compare_seeds(results, values, level: float) -> Arms:
     return Arms(compared, beyond)
 
 
-def judge_larger(found: dict[tuple, Arms]) -> tuple[Verdict, str]:
+def judge_larger(compared: dict[tuple, Arms]) -> tuple[Verdict, str]:
     """Mean over the images of each network; each controller minus constant step sizes of the same depth, by Dunnett
     over seeds, the intervals holding together over controllers and readings. Under each reading: supported where every
     controller is above, contradicted where every one is below, true or false of some where only some are beyond 0.
     Judged from three seeds of every controller on."""
-    if not any(one.beyond for one in found.values()):
+    if not any(arms.beyond for arms in compared.values()):
         return NOT_RUN, "n = 0: nothing to compare with constant step sizes."
-    verdicts, first = {reading: one.verdict() for reading, one in found.items()}, next(iter(found.values()))
+    verdicts, first = {reading: arms.verdict() for reading, arms in compared.items()}, next(iter(compared.values()))
     parts = []
-    for reading, one in found.items():
+    for reading, arms in compared.items():
         above, below = (
-            [name for name, e in one.beyond.items() if of_interval(e, sign) == SUPPORTED] for sign in (1, -1)
+            [name for name, e in arms.beyond.items() if of_interval(e, sign) == SUPPORTED] for sign in (1, -1)
         )
         sides = [f"{side}: {', '.join(names)}" for side, names in (("above", above), ("below", below)) if names]
         parts.append(f"{wording(*reading)}, {'; '.join(sides) or 'none beyond'}")
@@ -137,7 +137,7 @@ class Shares:
 
 def share_stiff_blocks(results) -> Shares:
     """How many of the counted blocks are stiff, in every network, and in the same indices permuted within stages."""
-    records = [one.records["slope"].counted() for one in results]
+    records = [network.records["slope"].counted() for network in results]
     return shares_of([(record.nsi, record.stage) for record in records])
 
 
@@ -189,32 +189,32 @@ def worlds_of_shares(chance, effect, n) -> tuple[Shares]:
         now=12,
     ),
 )
-def judge_few_blocks(found: Shares) -> tuple[Verdict, str]:
+def judge_few_blocks(stiff: Shares) -> tuple[Verdict, str]:
     """The share of counted blocks that are stiff to the degrees M1 = 0.1, 0.25 and 0.5, with M2 = M1 times the mean NSI
     of the network, under the sample's mean, and the same of its NSI permuted within stages over images and blocks. At
     each degree: supported where the interval over networks lies below 10 %, contradicted where it lies above; where the
     permuted numbers give the same answer, it cannot be asked. Under the mean over the data set permuting changes
     nothing, so that it can never be asked there."""
-    if not found.measured:
+    if not stiff.measured:
         return NOT_RUN, "n = 0."
     verdicts, parts = [], []
     for degree in DEGREES:
         ours, permuted = (
-            mean_with_interval(shares[degree], corrected(len(DEGREES))) for shares in (found.measured, found.permuted)
+            mean_with_interval(shares[degree], corrected(len(DEGREES))) for shares in (stiff.measured, stiff.permuted)
         )
-        verdicts.append(of_share(ours, permuted, len(found.measured[degree])))
+        verdicts.append(of_share(ours, permuted, len(stiff.measured[degree])))
         parts.append(
             f"at M1 = {degree:g} {interval_text(percent(ours), '.1f')} %, permuted "
             f"{interval_text(percent(permuted), '.1f')} % ({verdicts[-1]})"
         )
     limit = (
-        f" A stage has {found.blocks} counted blocks here, and one of them is never below their mean: with so few the "
+        f" A stage has {stiff.blocks} counted blocks here, and one of them is never below their mean: with so few the "
         "claim says little."
-        if found.blocks < 4
+        if stiff.blocks < 4
         else ""
     )
-    words = f"Stiff blocks, over {len(found.measured[DEGREES[0]])} networks: {'; '.join(parts)}.{limit}"
-    return (NOT_ASKABLE.because(f"{found.blocks} counted blocks a stage") if limit else of_cases(verdicts)), words
+    words = f"Stiff blocks, over {len(stiff.measured[DEGREES[0]])} networks: {'; '.join(parts)}.{limit}"
+    return (NOT_ASKABLE.because(f"{stiff.blocks} counted blocks a stage") if limit else of_cases(verdicts)), words
 
 
 def of_share(ours: Estimate, permuted: Estimate, n: int) -> Verdict:
@@ -249,26 +249,26 @@ def correlate_gates(results, first_stage: bool = False) -> Gates:
     """Spearman's correlation of step size and NSI over images, averaged over the counted blocks where h moves."""
     correlations: dict[str, dict[str, list[float]]] = {of: {} for of in KINDS}
     still = cells = 0
-    for one in results:
-        if one.subject.controller == "constant":
+    for network in results:
+        if network.subject.controller == "constant":
             continue
         for of in KINDS:
-            record = one.records[of]
+            record = network.records[of]
             blocks = np.flatnonzero(~record.first & ((record.stage == record.stage[0]) | (not first_stage)))
-            moving = [k for k in blocks if one.gates[:, k].std() >= MOVES]
+            moving = [k for k in blocks if network.gates[:, k].std() >= MOVES]
             if of == KINDS[0]:
                 still, cells = still + len(blocks) - len(moving), cells + len(blocks)
-            found = [rank_correlation(one.gates[:, k], record.nsi[:, k], stats.spearmanr)[0] for k in moving]
-            kept = correlations[of].setdefault(one.name, [])
-            kept += [float(np.nanmean(found))] if np.isfinite(found).any() else []
+            rhos = [rank_correlation(network.gates[:, k], record.nsi[:, k], stats.spearmanr)[0] for k in moving]
+            of_controller = correlations[of].setdefault(network.name, [])
+            of_controller += [float(np.nanmean(rhos))] if np.isfinite(rhos).any() else []
     return Gates({f"{of} NSI": named for of, named in correlations.items() if named}, still, cells)
 
 
-def judge_correlations(found: Gates, what: str) -> tuple[Verdict, str]:
+def judge_correlations(gates: Gates, what: str) -> tuple[Verdict, str]:
     """Means over the networks of each controller, of correlations that a claim says are below 0."""
     verdicts, parts, few = {}, [], ""
-    asked = sum(map(len, found.correlations.values()))
-    for kind, named in found.correlations.items():
+    asked = sum(map(len, gates.correlations.values()))
+    for kind, named in gates.correlations.items():
         usable = {name: values for name, values in named.items() if len(values)}
         means = {name: mean_of_few(values, corrected(asked)) for name, values in usable.items()}
         why = enough(usable, FEWEST_SEEDS, "networks") if usable else ""
@@ -289,17 +289,17 @@ def mean_of_few(values: list[float], level: float) -> Estimate:
 
 def gate_table(results, of) -> tuple[list, np.ndarray, np.ndarray]:
     """Networks with a step size that changes, and per block the rank correlation of gate and NSI with its p-value."""
-    kept, table, chances = [], [], []
-    width = max(len(found.records[of].names) for found in results)
-    for found in results:
+    moving, table, chances = [], [], []
+    width = max(len(network.records[of].names) for network in results)
+    for network in results:
         line = np.full((2, width), np.nan)
-        nsi = found.records[of].nsi
+        nsi = network.records[of].nsi
         for k in range(nsi.shape[1]):
-            moves = found.gates[:, k].std() >= MOVES
+            moves = network.gates[:, k].std() >= MOVES
             if moves and np.isfinite(nsi[:, k]).all():
-                line[:, k] = rank_correlation(found.gates[:, k], nsi[:, k], stats.spearmanr)
+                line[:, k] = rank_correlation(network.gates[:, k], nsi[:, k], stats.spearmanr)
         if np.isfinite(line[0]).any():
-            kept.append(found)
+            moving.append(network)
             table.append(line[0])
             chances.append(line[1])
-    return kept, np.array(table).reshape(-1, width), np.array(chances).reshape(-1, width)
+    return moving, np.array(table).reshape(-1, width), np.array(chances).reshape(-1, width)

@@ -174,10 +174,10 @@ class Measurement:
         return f"{100 * self.numbers['test_accuracy']:.2f} % on the test set, {seconds:.0f} s of training."
 
 
-def write(found: Measurement, path: Path) -> Path:
+def write(measured: Measurement, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    about = json.dumps({"format": FORMAT, "specification": found.specification, "numbers": found.numbers})
-    arrays: dict[str, Any] = {"about": np.array(about)} | found.arrays
+    about = json.dumps({"format": FORMAT, "specification": measured.specification, "numbers": measured.numbers})
+    arrays: dict[str, Any] = {"about": np.array(about)} | measured.arrays
     with replacing(path) as unfinished, Path(unfinished).open("wb") as file:
         np.savez_compressed(file, **arrays)
     return path
@@ -223,7 +223,7 @@ def find(job: jobs.Planned, folders) -> Measurement | None:
 
 def find_all(wanted: Sequence[jobs.Planned], folders) -> list[Measurement]:
     """The measurements there are of these jobs, in their order."""
-    return [one for job in wanted if (one := find(job, folders)) is not None]
+    return [measured for job in wanted if (measured := find(job, folders)) is not None]
 
 
 @functools.cache
@@ -250,12 +250,12 @@ def carry_out(job: jobs.Job, work: Path, root: Path | None = None, device=None, 
     watch = follower(job.data_of(data), follow) if follow else None
     net = jobs.train(job, data, path, "lab", device, on_epoch=watch)
     head, *log = map(json.loads, path.with_suffix(".jsonl").read_text().splitlines())
-    found = measure_network(job, net, job.data_of(data), device)
-    found.numbers["log"] = log
-    found.numbers["made"] |= {"device": head["device"], "torch": head["torch"]}
-    write(found, work / f"{job.stem}.npz")
+    measured = measure_network(job, net, job.data_of(data), device)
+    measured.numbers["log"] = log
+    measured.numbers["made"] |= {"device": head["device"], "torch": head["torch"]}
+    write(measured, work / f"{job.stem}.npz")
     remove_training(path)
-    return found
+    return measured
 
 
 def measure_network(job: jobs.Job, net: nb.Network, data: Dataset, device=None) -> Measurement:
@@ -429,13 +429,13 @@ def work_off_on(
     for future in concurrent.futures.as_completed(waiting):
         job = waiting[future]
         try:
-            found = future.result()
+            measured = future.result()
         except epochs.Diverged as error:
             jobs.note_divergence(job, work, str(error))
             say(f"{job.stem}: {error}")
             continue
-        write(found, work / f"{job.stem}.npz")
-        say(f"{job.stem}: {found}")
+        write(measured, work / f"{job.stem}.npz")
+        say(f"{job.stem}: {measured}")
 
 
 def carry_out_elsewhere(job: jobs.Job, root: Path | None = None, files=()) -> Measurement:
