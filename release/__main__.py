@@ -103,7 +103,7 @@ DISTRIBUTIONS = (
         "studies",
         "studies",
         (same("odelab-netbridge[zoo,detect]"), *others("studies")),
-        data=("lab/*.j2", "lab/*.json", "lab/*.js", "lab/*.css", "*/shipped/*"),
+        data=("lab/*.j2", "lab/*.json", "lab/*.js", "lab/*.css", "shipped/*/*", "*/shipped/*"),
     ),
 )
 

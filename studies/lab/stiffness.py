@@ -26,6 +26,12 @@ QUANTITIES: dict[str, tuple[tuple, ...]] = {TNS: READINGS, SCALE: tuple((of,) fo
 QUANTITY_NAMES = {TNS: "TNS", SCALE: "scale of NSI", SHAPE: "shape of TNS"}
 
 
+def quantity_of(what: str, tns, scale):
+    """TNS, its scale or its shape, by its name, from the first two; NaN where TNS is None, being not defined."""
+    parts = ol.TnsParts(float("nan") if tns is None else tns, scale)
+    return {TNS: parts.tns, SCALE: parts.scale, SHAPE: parts.shape}[what]
+
+
 def wording(of: str, mu: str = "", kinds: str = "") -> str:
     """A reading in words: which index, but for the scale compared with which mean, and how kinds of steps are taken."""
     means = {"sample": ", sample mean", "dataset": ", data-set mean", "": ""}
@@ -71,13 +77,13 @@ class Measured:
 
 
 class OfNetwork:
-    """What a study knows of one network beside what every study measures, which is `found`."""
+    """What a study knows of one network beside what every study measures, which is `measured`."""
 
-    found: Measured
+    measured: Measured
 
     @property
     def subject(self) -> Subject:
-        return self.found.subject
+        return self.measured.subject
 
     @property
     def name(self) -> str:

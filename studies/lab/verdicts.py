@@ -438,7 +438,9 @@ class Rule:
     @property
     def name(self) -> str:
         """The module and name of the function that judges, and the variant: by it the calibration is found."""
-        function = f"{self.judge.__module__.removeprefix('studies.')}.{self.judge.__name__}"
+        spec = self.judge.__globals__.get("__spec__")  # a study that is run is called __main__
+        module = (spec.name if spec else self.judge.__module__).removeprefix("studies.")
+        function = f"{module}.{self.judge.__name__}"
         return f"{function}: {self.variant}" if self.variant else function
 
     def __call__(self, *evidence: Any, **options: Any) -> Finding:

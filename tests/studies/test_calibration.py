@@ -11,7 +11,7 @@ from studies.lab import calibration, verdicts
 
 RULES = calibration.rules()
 TRIED = {name: rule for name, rule in RULES.items() if rule.worlds is not None}
-SOURCES = [path for path in Path(studies.__file__).parent.rglob("*.py") if path.name != "verdicts.py"]
+SOURCES = [path for path in Path(studies.__file__).parent.rglob("*.py") if path.parent.name not in ("lab", "report")]
 
 
 def most_alarms(worlds: int) -> float:
@@ -67,6 +67,6 @@ def test_no_study_turns_an_interval_into_a_verdict_by_itself():
             if isinstance(node, ast.Compare):
                 sides = [node.left, *node.comparators]
                 names = {side.attr for side in sides if isinstance(side, ast.Attribute)}
-                if names & {"low", "high"} and "findings" in str(path):
+                if names & {"low", "high"}:
                     offences.append(f"{path}:{node.lineno}")
     assert not offences

@@ -83,6 +83,33 @@ def test_smoke_leaves_a_complete_record(name, tmp_path):
         assert (tmp_path / file.strip()).stat().st_size > 0
 
 
+SHOWN_AGAIN = {  # what a study may take from others: the population's networks and findings, and jobs to list or train
+    "cifar_tns": {"population"},
+    "tns_at_work": {"population"},
+    "train": {"table"},
+    "plan": {"asr", "block_stiffness", "detect", "step_control", "table", "tricks"},
+}
+
+
+def imported_studies(path):
+    """The studies that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "studies":
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("studies."):
+            yield node.module.split(".")[1]
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("studies."))
+
+
+@pytest.mark.parametrize("name", names())
+def test_studies_share_through_the_lab_alone(name):
+    source = source_of(name)
+    files = [source] if source.stem == name else source.parent.rglob("*.py")
+    others = {found for path in files for found in imported_studies(path)} - {"lab", name}
+    assert others <= SHOWN_AGAIN.get(name, set())
+
+
 def test_a_study_run_in_process_draws_figures_that_are_not_blank(tmp_path):
     from matplotlib.image import imread
 

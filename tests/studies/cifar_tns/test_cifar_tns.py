@@ -19,9 +19,8 @@ from matplotlib.image import imread
 
 import netbridge as nb
 from netbridge import data as datasets
-from studies.cifar_tns import __main__ as cifar_tns
-from studies.lab.images import images_or_fallback
-from studies.lab.networks import explain_absence
+from studies import cifar_tns as study
+from studies.lab.networks import explain_absence, images_or_fallback
 from studies.lab.page import Page
 from studies.lab.results import as_json
 from studies.lab.stiffness import KINDS, READINGS
@@ -42,13 +41,13 @@ def offline(name, root=None):
 def run(networks, tmp_path_factory):
     """One run as `make study` does it where there is no CIFAR; its folder and what it printed."""
     out, empty = tmp_path_factory.mktemp("out"), tmp_path_factory.mktemp("no-data")
-    arguments = cifar_tns.Arguments(
+    arguments = study.Arguments(
         fallback="digits", data_root=empty, checkpoint=(networks,), images=40, resamples=20, device="cpu", out=out
     )
     said = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
         patch.setattr(datasets, "load", offline)
-        cifar_tns.main(arguments)
+        study.main(arguments)
     return out, said.getvalue()
 
 
@@ -58,7 +57,7 @@ def run(networks, tmp_path_factory):
 def test_without_data_the_study_names_three_remedies(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets, "load", offline)
     with pytest.raises(SystemExit) as stopped:
-        cifar_tns.main(cifar_tns.Arguments(data_root=tmp_path, out=tmp_path / "out"))
+        study.main(study.Arguments(data_root=tmp_path, out=tmp_path / "out"))
     text = str(stopped.value)
     for remedy in ("1. with a network", "2. put cifar-10", "--data-root", "3. use --dataset digits"):
         assert remedy in text
@@ -78,7 +77,7 @@ def test_the_fallback_is_said_first(run):
 
 def test_with_data_there_is_no_notice():
     data, notice, arguments = images_or_fallback(
-        "cifar_tns", cifar_tns.Arguments(dataset="digits", fallback="digits"), "shows", explain_absence
+        "cifar_tns", study.Arguments(dataset="digits", fallback="digits"), "shows", explain_absence
     )
     assert data.name == "digits"
     assert notice == ""
@@ -98,7 +97,7 @@ def test_with_data_there_is_no_notice():
 def test_what_cannot_be_done_is_said(networks, tmp_path, change, words):
     given = {"dataset": "digits", "checkpoint": (networks,), "out": tmp_path / "out", **change}
     with pytest.raises(SystemExit) as stopped:
-        cifar_tns.main(cifar_tns.Arguments(**given))
+        study.main(study.Arguments(**given))
     assert words in str(stopped.value)
 
 
@@ -106,7 +105,7 @@ def test_a_network_without_a_counted_block_is_refused(tmp_path):
     path = tmp_path / "resnet8.safetensors"
     nb.save(nb.resnet(8, 10), path)
     with pytest.raises(SystemExit, match="one block in every stage"):
-        cifar_tns.main(cifar_tns.Arguments(dataset="digits", checkpoint=(path,), out=tmp_path / "out"))
+        study.main(study.Arguments(dataset="digits", checkpoint=(path,), out=tmp_path / "out"))
 
 
 # What it leaves behind.
@@ -171,7 +170,7 @@ def test_the_command_in_the_report_repeats_the_run(run):
     record = json.loads((out / "record.json").read_text())
     words = shlex.split(record["command"])
     assert words[:3] == ["python", "-m", "studies.cifar_tns"]
-    again = tyro.cli(cifar_tns.Arguments, args=words[3:])
+    again = tyro.cli(study.Arguments, args=words[3:])
     for field in dataclasses.fields(again):
         assert as_json(getattr(again, field.name)) == record["arguments"][field.name]
     for report in ("report.html", "report.md"):
@@ -179,7 +178,7 @@ def test_the_command_in_the_report_repeats_the_run(run):
 
 
 def test_words_are_escaped_and_what_is_no_number_is_null(tmp_path):
-    page = Page("cifar_tns", cifar_tns.Arguments(out=tmp_path), "a < b")
+    page = Page("cifar_tns", study.Arguments(out=tmp_path), "a < b")
     page.findings([Finding("x & y", "<b>", SUPPORTED, "1 < 2")])
     page.table("odd", [{"|Q|": float("nan"), "<i>": float("inf")}], "A table", printed=False)
     page.close()

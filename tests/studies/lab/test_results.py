@@ -62,11 +62,10 @@ def test_how_many_are_older_is_said_in_one_sentence(monkeypatch):
 
 def test_a_study_names_them_in_terminal_page_and_record(tmp_path, capsys, monkeypatch):
     """Population is shown from one measurement of today's code, one of older code and one of nobody knows which."""
+    from studies import population as study
     from studies.lab import measurements
-    from studies.population import __main__ as study
-    from studies.population import design
 
-    for place, job in enumerate(design.queue()[:3]):
+    for place, job in enumerate(study.queue()[:3]):
         one = measurements.find(job, (study.SHIPPED,))
         one.numbers["made"] = {"seconds": 1.0} | (source(), {"measured_by": "0" * 12}, {})[place]
         measurements.write(one, tmp_path / "runs" / f"{job.stem}.npz")
