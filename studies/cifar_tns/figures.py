@@ -9,7 +9,7 @@ from studies.lab.stiffness import QUANTITIES, READINGS, SHAPE, TNS, wording
 
 DASHES = ("-", "--", ":", "-.")
 SYMBOL = {"slope": r"$\|f(x_t)\|\,/\,\|x_t\|$", "increment": r"$\|x_{t+1}-x_t\|\,/\,\|x_t\|$"}
-GRID = 61  # degrees along each side of a surface
+GRID = 41  # degrees along each side of a surface
 LEVELS = (0.01, 0.1, 0.5, 0.9)
 CLOUD = 1500  # points in a cloud: with more of them they cover one another
 
@@ -137,20 +137,22 @@ def surfaces(results, of, mu, which) -> tuple[np.ndarray, np.ndarray, dict[str, 
     return m1, m2, found
 
 
-def surface_figure(results, of, mu, which):
-    """Figure 2 (`which` = "delta") or Figure 6 ("proportion"), one panel per controller."""
-    m1, m2, found = surfaces(results, of, mu, which)
+def surface_figure(results, of, mu, which, surface):
+    """Figure 2 (`which` = "delta") or Figure 6 ("proportion"), one panel per controller; `surface` as of `surfaces`."""
+    m1, m2, found = surface
     levels = LEVELS if which == "delta" else LEVELS[:2]
     top = 1.0 if which == "delta" else max(0.2, max(float(s.max()) for s in found.values()))
     with panels(len(found), sharex=True, sharey=True) as (drawing, axes):
         shown = use_axes(axes, len(found))
-        for axis, (name, surface) in zip(shown, found.items(), strict=True):
-            image = axis.pcolormesh(
-                m1, m2, surface, cmap="viridis", vmin=0.0, vmax=top, shading="gouraud", rasterized=True
-            )
-            crossed = [level for level in levels if surface.min() < level < surface.max()]
+        for axis, (name, shares) in zip(shown, found.items(), strict=True):
+            image = axis.imshow(
+                shares, cmap="viridis", vmin=0.0, vmax=top, interpolation="bilinear", aspect="auto", origin="lower",
+                extent=frame_of(m1, m2),
+            )  # fmt: skip
+            axis.set(xlim=(m1[0], m1[-1]), ylim=(m2[0], m2[-1]))
+            crossed = [level for level in levels if shares.min() < level < shares.max()]
             if crossed:
-                axis.contour(m1, m2, surface, levels=crossed, colors="white", linewidths=0.7)
+                axis.contour(m1, m2, shares, levels=crossed, colors="white", linewidths=0.7)
             axis.grid(False)
             axis.set_title(title(results, name, of, mu, which), loc="left")
         label_panels(axes, len(found), "$M_1$", "$M_2$")
@@ -159,6 +161,12 @@ def surface_figure(results, of, mu, which):
         lines = ", ".join(f"{100 * level:g}" for level in levels)
         drawing.suptitle(f"{wording(of, mu)}; lines, from outside in, at {lines} %", x=0.01, ha="left", fontsize=9)
     return drawing
+
+
+def frame_of(m1, m2) -> tuple[float, float, float, float]:
+    """The edges of a picture whose points stand in the middle of its cells."""
+    across, up = (m1[1] - m1[0]) / 2, (m2[1] - m2[0]) / 2
+    return m1[0] - across, m1[-1] + across, m2[0] - up, m2[-1] + up
 
 
 def title(results, name, of, mu, which):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from studies.cifar_tns import figures, tables
+from studies.cifar_tns import charts, figures, tables
 from studies.lab.comparisons import signed_cell
-from studies.lab.stiffness import KINDS, READINGS, wording
+from studies.lab.stiffness import KINDS, READINGS, SWITCH, wording
 from studies.population import design
 from studies.population.citation import REMEDY, shipped_findings, shipped_sources
 
@@ -57,46 +57,72 @@ def accuracy(page, results, test_images):
 
 def depth(page, results):
     page.heading("Stiffness along depth (Figures 1, 3 and 10)")
-    first, second = KINDS
-    page.figure(
-        figures.single_figure(results, first),
-        f"nsi_single_{first}",
-        "NSI of single test images along depth. One line per image, the same images in every panel; NSI is "
-        f"{INDEX[first]}. The paper's Figures 1 and 3 show such lines. {COUNTED}",
+    page.chart(
+        charts.depth_chart(results),
+        "nsi_depth",
+        f"NSI of every network at every block: its mean over the images, or of one of the first {charts.IMAGES} test "
+        f"images. {COUNTED}",
     )
-    page.figure(
-        figures.averaged_figure(results, first),
-        f"nsi_depth_{first}",
-        "NSI along depth, averaged over the images. One line per seed (Figure 10); the band holds nine images of ten "
-        f"for the first of them. {COUNTED}",
+    for of in KINDS:
+        page.figure(
+            figures.single_figure(results, of),
+            f"nsi_single_{of}",
+            "NSI of single test images along depth. One line per image, the same images in every panel; NSI is "
+            f"{INDEX[of]}. The paper's Figures 1 and 3 show such lines. {COUNTED}",
+            reading=(of,),
+        )
+        page.figure(
+            figures.averaged_figure(results, of),
+            f"nsi_depth_{of}",
+            "NSI along depth, averaged over the images. One line per seed (Figure 10); the band holds nine images of "
+            f"ten for the first of them. {COUNTED}",
+            reading=(of,),
+        )
+
+
+def first_figures(page, results, relations, test_images, surfaces):
+    """What stands below the strip: every network as a point, and the surfaces with a slider for each degree."""
+    page.switch(SWITCH)
+    page.chart(
+        charts.networks_chart(results, relations, tables.accuracy_errors(results, test_images)),
+        "networks",
+        "A point is a network, with 95 % intervals over test images. Point at it, or go with Tab and the arrow keys.",
+        hero=True,
     )
-    page.figure(
-        figures.single_figure(results, second),
-        f"nsi_single_{second}",
-        f"The same images by the other index. NSI is now {INDEX[second]}.",
-    )
-    page.figure(
-        figures.averaged_figure(results, second),
-        f"nsi_depth_{second}",
-        "The average by the other index. Increments, as printed in Eq. 4, after the final ReLU.",
+    page.chart(
+        charts.surface_chart(results, surfaces),
+        "surface",
+        "TNS is the volume below the share of images that are stiff to the degree (M1, M2), Figure 2. Move the degree; "
+        "the share of blocks is Figure 6.",
+        hero=True,
     )
 
 
-def stiffness(page, results, compared):
-    reading = READINGS[0]
+def surfaces_of(results) -> dict[tuple, tuple]:
+    """The shares of stiff images and blocks over both degrees, by share and reading."""
+    return {
+        (which, reading): figures.surfaces(results, *reading, which)
+        for which in ("delta", "proportion")
+        for reading in READINGS
+    }
+
+
+def stiffness(page, results, compared, surfaces):
     page.heading("Total neural stiffness, its scale and its shape (Figure 2)")
     page.words(
         "TNS grows in proportion to NSI: a network whose branches are three times larger, because a gate of 0.3 "
         "follows them, has three times the TNS. The scale is the mean NSI of the counted blocks; the shape is TNS "
         "divided by it, and says how far the stiffest blocks lie above the mean of their stage."
     )
-    page.figure(
-        figures.surface_figure(results, *reading, "delta"),
-        f"tns_surface_{'_'.join(reading)}",
-        f"The share of images that are stiff to the degree (M1, M2), with {wording(*reading)}. TNS is the "
-        f"volume below the surface, and is computed exactly, without this grid. Means over the seeds."
-        f"{warn_of_two(results)}",
-    )
+    for reading in READINGS:
+        page.figure(
+            figures.surface_figure(results, *reading, "delta", surfaces["delta", reading]),
+            f"tns_surface_{'_'.join(reading)}",
+            f"The share of images that are stiff to the degree (M1, M2), with {wording(*reading)}. TNS is the "
+            f"volume below the surface, and is computed exactly, without this grid. Means over the seeds."
+            f"{warn_of_two(results)}",
+            reading=reading,
+        )
     page.figure(
         figures.parts_figure(results),
         "tns",
@@ -117,15 +143,16 @@ def stiffness(page, results, compared):
     )
 
 
-def proportion(page, results):
-    reading = READINGS[0]
+def proportion(page, results, surfaces):
     page.heading("Stiffness proportion (Figure 6)")
-    page.figure(
-        figures.surface_figure(results, *reading, "proportion"),
-        f"proportion_{'_'.join(reading)}",
-        f"The expected share of counted blocks that are stiff to the degree (M1, M2), with {wording(*reading)}."
-        f" The paper finds at most 10 % for most degrees.{warn_of_two(results)}",
-    )
+    for reading in READINGS:
+        page.figure(
+            figures.surface_figure(results, *reading, "proportion", surfaces["proportion", reading]),
+            f"proportion_{'_'.join(reading)}",
+            f"The expected share of counted blocks that are stiff to the degree (M1, M2), with {wording(*reading)}."
+            f" The paper finds at most 10 % for most degrees.{warn_of_two(results)}",
+            reading=reading,
+        )
     page.table(
         "degrees",
         tables.degree_rows(results),
@@ -150,6 +177,7 @@ def gates(page, results):
             f"gate_cloud_{of}",
             f"Mean step size of an image against its NSI ({of}) at {len(blocks)} blocks. In the title Spearman's "
             "correlation; the paper shows three blocks of the first stage of SENet-164.",
+            reading=(of,),
         )
         rows = [figures.row_name(found) for found in kept]
         page.figure(
@@ -158,6 +186,7 @@ def gates(page, results):
             f"Spearman's correlation of step size and NSI ({of}) over images, for every network and block. A dot "
             "stands where the step size moves by less than 0.01 (standard deviation over the images), or the index is "
             "undefined.",
+            reading=(of,),
         )
         page.table(
             f"gate_{of}",
@@ -228,21 +257,3 @@ def relation(page, results, relations, test_images):
         printed=False,
     )
     page.table("networks", tables.network_rows(results), "Every network", printed=False)
-
-
-def other_readings(page, results):
-    page.heading("Figures 2 and 6 under the other readings")
-    page.words(
-        "The paper leaves open whether NSI is of the branch or of the change of the state after its ReLU, and whether "
-        "mu is the mean over a stage of one image or of all images."
-    )
-    for of, mu in READINGS[1:]:
-        for which, name, what in (
-            ("delta", "tns_surface", "images (Figure 2)"),
-            ("proportion", "proportion", "blocks (Figure 6)"),
-        ):
-            page.figure(
-                figures.surface_figure(results, of, mu, which),
-                f"{name}_{of}_{mu}",
-                f"The share of stiff {what}, with {wording(of, mu)}.",
-            )

@@ -1,0 +1,78 @@
+"""What a figure draws, as rows of numbers: the CSV that stands beside every figure."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+
+def rows_of(drawing) -> Iterator[dict]:
+    """The points, lines, intervals, bars and maps of a figure, in the coordinates of its axes.
+
+    drawing  a figure of matplotlib
+
+    Yields a row per point: panel (its title, else its number), what it belongs to, its label, x, y, and the value of a
+    map there. Pictures in colours and lines that mark a place on an axis are left out.
+    """
+    for number, axis in enumerate(drawing.axes, 1):
+        panel = " ".join((axis.get_title(loc="left") or axis.get_title() or str(number)).split())
+        for what, label, x, y, values in [*lines(axis), *collections(axis), *maps(axis), *bars(axis)]:
+            for place, (one, other) in enumerate(zip(x, y, strict=True)):
+                value = "" if values is None else f"{values[place]:.6g}"
+                row = {"panel": panel, "what": what, "label": label, "x": f"{one:.6g}", "y": f"{other:.6g}"}
+                yield {**row, "value": value}
+
+
+def named(artist) -> str:
+    """The label of an artist; those that matplotlib gives begin with an underscore."""
+    label = str(artist.get_label())
+    return "" if label.startswith("_") else label
+
+
+def lines(axis) -> Iterator[tuple]:
+    for line in axis.lines:
+        if line.get_transform() == axis.transData:
+            x, y = np.asarray(line.get_xydata(), dtype=float).T
+            yield "line", named(line), x, y, None
+
+
+def collections(axis) -> Iterator[tuple]:
+    from matplotlib.collections import LineCollection, PathCollection, QuadMesh
+
+    for one in axis.collections:
+        if isinstance(one, QuadMesh):
+            corners, values = one.get_coordinates(), np.ma.filled(one.get_array(), np.nan)
+            if values.shape != corners.shape[:2]:  # a value per cell: its middle
+                corners = (corners[:-1, :-1] + corners[1:, 1:]) / 2
+            yield "map", named(one), corners[..., 0].ravel(), corners[..., 1].ravel(), values.ravel()
+        elif isinstance(one, LineCollection | PathCollection):
+            points = one.get_segments() if isinstance(one, LineCollection) else [one.get_offsets()]
+            together = np.ma.filled(
+                np.concatenate([np.asarray(p, float).reshape(-1, 2) for p in points] or [()]), np.nan
+            )
+            x, y = together.reshape(-1, 2).T
+            yield "intervals" if isinstance(one, LineCollection) else "points", named(one), x, y, None
+
+
+def maps(axis) -> Iterator[tuple]:
+    for image in axis.images:
+        values = np.ma.filled(np.ma.asarray(image.get_array(), dtype=float), np.nan)
+        if values.ndim == 2:
+            left, right, bottom, top = image.get_extent()
+            first, last = (bottom, top) if image.origin == "lower" else (top, bottom)
+            x, y = (middles(*ends) for ends in ((left, right, values.shape[1]), (first, last, values.shape[0])))
+            yield "map", named(image), np.tile(x, len(y)), np.repeat(y, len(x)), values.ravel()
+
+
+def middles(start: float, end: float, count: int) -> np.ndarray:
+    """The middles of `count` cells from `start` to `end`."""
+    edges = np.linspace(start, end, count + 1)
+    return (edges[:-1] + edges[1:]) / 2
+
+
+def bars(axis) -> Iterator[tuple]:
+    from matplotlib.patches import Rectangle
+
+    shown = [one for one in axis.patches if isinstance(one, Rectangle)]
+    corners = [(one.get_x() + one.get_width(), one.get_y() + one.get_height()) for one in shown]
+    if shown:
+        yield "bars", "", *np.array(corners, dtype=float).T, None
