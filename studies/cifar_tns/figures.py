@@ -3,7 +3,7 @@
 import numpy as np
 
 from odelab.plot import style
-from studies.lab.figures import heat_map, label_panels, looks, panels, use_axes
+from studies.lab.figures import heat_map, in_a_row, label_panels, looks, panels, use_axes
 from studies.lab.networks import groups
 from studies.lab.stiffness import QUANTITIES, READINGS, SHAPE, TNS, wording
 
@@ -73,7 +73,7 @@ def averaged_figure(results, of):
     """Figures 3 and 10: the mean over images, a line per seed; the band holds nine images of ten of the first seed."""
     names = groups([r.subject for r in results])
     colours = looks([r.subject for r in results])
-    with panels(len(names), sharex=False, sharey=True) as (drawing, axes):
+    with panels(len(names), columns=in_a_row(len(names)), sharex=False, sharey=True) as (drawing, axes):
         shown = use_axes(axes, len(names))
         for axis, (name, places) in zip(shown, names.items(), strict=True):
             record = results[places[0]].records[of]
@@ -142,7 +142,7 @@ def surface_figure(results, of, mu, which, surface):
     m1, m2, found = surface
     levels = LEVELS if which == "delta" else LEVELS[:2]
     top = 1.0 if which == "delta" else max(0.2, max(float(s.max()) for s in found.values()))
-    with panels(len(found), sharex=True, sharey=True) as (drawing, axes):
+    with panels(len(found), columns=in_a_row(len(found)), sharex=True, sharey=True) as (drawing, axes):
         shown = use_axes(axes, len(found))
         for axis, (name, shares) in zip(shown, found.items(), strict=True):
             image = axis.imshow(

@@ -16,6 +16,7 @@ MARKS = {  # of a verdict: the sign in its circle, and the class that colours it
     "cannot be asked here": ("–", "open"),
 }
 WIDTH, HEIGHT = 120.0, 34.0  # of the drawn intervals of one claim
+NUMBERS = ("value", "low", "high")  # of a case
 LISTED = 2  # so many intervals are written out; of more, the range
 LONGEST = 90  # characters of a sentence that stands in the strip for want of an interval
 
@@ -52,20 +53,25 @@ def row_of(finding) -> dict:
 
 
 def plain_case(case) -> dict:
-    """An interval as it was measured; `against` is the number that it is compared with."""
+    """An interval as it was measured, None where there is no number; `against` is the number that it is compared with."""
     e = case.estimate
-    ends = {name: float(getattr(e, name) + e.origin) for name in ("value", "low", "high")}
+    ends = {name: float(x) if math.isfinite(x := getattr(e, name) + e.origin) else None for name in NUMBERS}
     return {"name": case.name, **ends, "against": float(e.origin), "n": int(e.n), "needed": case.needed}
 
 
 def numbers(case: dict) -> list[float]:
-    """The value and the ends of the interval, as far as they are numbers."""
-    return [case[name] for name in ("value", "low", "high") if math.isfinite(case[name])]
+    """The value and the ends of the interval, as far as they are known."""
+    return [case[name] for name in NUMBERS if case[name] is not None]
+
+
+def is_bare(case: dict) -> bool:
+    """Is there no interval?"""
+    return case["low"] is None or case["high"] is None
 
 
 def say_cases(cases: list[dict], unit: str) -> str:
     """The intervals in words: up to LISTED of them one by one, more by the range of their values."""
-    cases = [case for case in cases if math.isfinite(case["value"])]
+    cases = [case for case in cases if case["value"] is not None]
     if not cases or (len(cases) > LISTED and len({case["against"] for case in cases}) > 1):
         return ""
     largest = max(abs(x) for case in cases for x in numbers(case))
@@ -73,14 +79,17 @@ def say_cases(cases: list[dict], unit: str) -> str:
     unit = f" {unit}" if unit else ""
     if len(cases) > LISTED:
         least, most = (f"{of(case['value'] for case in cases):{form}}" for of in (min, max))
-        return f"{least}{f' to {most}' * (least != most)}{unit} in {len(cases)} cases"
+        bare = ", no interval" * all(map(is_bare, cases))
+        return f"{least}{f' to {most}' * (least != most)}{unit} in {len(cases)} cases{bare}"
     return "; ".join(say_case(case, form) + unit for case in cases)
 
 
 def say_case(case: dict, form: str) -> str:
-    """One interval, or the value alone where there is none."""
-    if math.isnan(case["low"] + case["high"]):
+    """One interval, or the value alone where there is none or it is known exactly."""
+    if is_bare(case):
         return f"{case['value']:{form}}, no interval"
+    if case["low"] == case["high"]:
+        return f"{case['value']:{form}}"
     return f"{case['value']:{form}} [{case['low']:{form}}, {case['high']:{form}}]"
 
 
@@ -98,12 +107,16 @@ def say_units(cases: list[dict], finding) -> str:
     if not counts:
         return ""
     number = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
-    return f"{number} {units_of(finding)}".strip()
+    return f"{number} {units_of(finding, counts[-1])}".strip()
 
 
-def units_of(finding) -> str:
-    """What n counts, such as seeds; "" where the rule does not say."""
-    return finding.rule.worlds.units if finding.rule and finding.rule.worlds else ""
+def units_of(finding, count: int) -> str:
+    """What `count` units are, such as seeds; "" where it is not certain that the rule's design and n count the same."""
+    worlds = finding.rule.worlds if finding.rule else None
+    if worlds is None:
+        return ""
+    counted = count in (worlds.n, worlds.now) or f"{count} {worlds.units}" in finding.words
+    return worlds.units if counted else ""
 
 
 def say_what_decides(finding) -> str:
@@ -129,7 +142,7 @@ def drawn(cases: list[dict]) -> dict | None:
     Returns where that number stands ("zero") and for each interval its height, both ends, value, name and words; None
     where there is nothing to draw on one scale.
     """
-    cases = [case for case in cases if math.isfinite(case["value"])]
+    cases = [case for case in cases if case["value"] is not None]
     against = {case["against"] for case in cases}
     if len(against) != 1:
         return None
@@ -147,8 +160,8 @@ def drawn(cases: list[dict]) -> dict | None:
         {
             "y": round(top + gap * k, 1),
             "x": place(case["value"]),
-            "ends": None if math.isnan(case["low"] + case["high"]) else (place(case["low"]), place(case["high"])),
-            "sure": case["low"] > case["against"] or case["high"] < case["against"],
+            "ends": None if is_bare(case) else (place(case["low"]), place(case["high"])),
+            "sure": not is_bare(case) and not case["low"] <= case["against"] <= case["high"],
             "name": case["name"],
             "words": ": ".join(filter(None, (case["name"], say_case(case, ".3g")))),
         }

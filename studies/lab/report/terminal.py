@@ -37,12 +37,15 @@ def strip_lines(rows: list[dict], room: int) -> list[str]:
 
 def in_columns(row: dict) -> str:
     widths = {"claim": 45, "here": 23, "n": 4, "verdict": 22}
-    cells = row | {"n": row["n"].split(" ")[0]}
+    cells = row | {"n": row["n"].split(" ")[0], "claim": cut(row["claim"], widths["claim"], end=14)}
     return "  ".join(cut(cells[name], width).ljust(width) for name, width in widths.items()).rstrip()
 
 
-def cut(words: str, width: int) -> str:
-    return words if len(words) <= width else words[: width - 3].rstrip() + "..."
+def cut(words: str, width: int, end: int = 0) -> str:
+    """Words in at most `width` characters; dots stand for what is left out, before the last `end` of them."""
+    if len(words) <= width:
+        return words
+    return f"{words[: width - end - 3].rstrip()}...{words[len(words) - end :]}"
 
 
 def count_verdicts(rows: list[dict]) -> str:
