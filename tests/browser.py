@@ -31,7 +31,7 @@ def find() -> str | None:
 
 
 class Tab:
-    """One open page. `complaints` holds what its scripts have written to the console and the errors they have raised."""
+    """One open page; `complaints` holds what its scripts have written to the console and their errors."""
 
     def __init__(self, commands: int, answers: int):
         self.commands, self.answers, self.rest, self.numbers = commands, answers, b"", itertools.count(1)
@@ -89,8 +89,9 @@ class Tab:
     def click(self, selector: str, x: float = 0.5, y: float = 0.5) -> None:
         """Press the mouse on the first element of a selector, at this share of its width and height."""
         box = self.run(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center'}});"
-            " const b = e.getBoundingClientRect(); return [b.left, b.top, b.width, b.height] })()"
+            f"(() => {{ const one = document.querySelector({json.dumps(selector)});"
+            " one.scrollIntoView({ block: 'center' }); const box = one.getBoundingClientRect();"
+            " return [box.left, box.top, box.width, box.height] })()"
         )
         at = {"x": box[0] + x * box[2], "y": box[1] + y * box[3], "button": "left", "clickCount": 1}
         for kind in ("mouseMoved", "mousePressed", "mouseReleased"):

@@ -6,6 +6,7 @@ from pathlib import Path
 from netbridge import data
 from netbridge.data.datasets import MINIATURE
 from studies.lab import definitions
+from studies.lab.report import terminal
 
 USUAL = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "stl10": "STL-10", "imagenet": "ImageNet"}  # written out
 IMAGENET_SIZE, FOLDER_SIZE = 224, 32  # pixels, where no size is given
@@ -58,7 +59,7 @@ def images_or_fallback(study: str, arguments, shows: str, usable=None):
         if images.name != f"{arguments.dataset}{MINIATURE}":
             return images, "", arguments
         notice = f"NOT {arguments.dataset}: made-up pictures in its format. No number is about {arguments.dataset}."
-        print(f"{notice}\n", flush=True)
+        print(*terminal.wrapped(notice), "", sep="\n", flush=True)
         return images, notice, dataclasses.replace(arguments, dataset=images.name)
     check_root(study, arguments)
     try:
@@ -72,7 +73,7 @@ def images_or_fallback(study: str, arguments, shows: str, usable=None):
         f"NOT {arguments.dataset}: {reason} This run {shows} {arguments.fallback} instead; its numbers are about "
         f"{arguments.fallback} and nothing else."
     )
-    print(f"{notice}\n", flush=True)
+    print(*terminal.wrapped(notice), "", sep="\n", flush=True)
     arguments = dataclasses.replace(arguments, dataset=arguments.fallback, fallback=None)
     return load_images(study, arguments), notice, arguments
 

@@ -88,14 +88,15 @@ class Page(Results):
 
     study, arguments  as `Results` takes them; with `arguments.verbose`, tables are printed
     title, subtitle   what is asked and of which networks, at the head of the report; both are printed
-    notice            a warning that comes before everything else, or ""; that a run is a smoke run is added to it
+    notice            a warning that comes before everything else, or "", printed already; a smoke run has one more
     """
 
     def __init__(self, study: str, arguments, title: str, subtitle: str = "", notice: str = ""):
         super().__init__(study, arguments)
         notice = " ".join(filter(None, (notice, SMOKE if arguments.smoke else "")))
         self.title, self.subtitle, self.notice = title, subtitle, notice
-        self.verbose, self.printed = getattr(arguments, "verbose", False), 0
+        self.verbose = getattr(arguments, "verbose", False)
+        self.printed = len(terminal.wrapped(notice)) + 1 if notice else 0  # by who gives notice, before any work
         self.parts: list[dict] = []
         self.claims: list[dict] = []
         self.factors: Mapping[str, Mapping[str, str]] = {}
@@ -103,7 +104,6 @@ class Page(Results):
             self.numbers["notice"] = notice
         self.say(title, most=1)
         self.say(subtitle, most=3)
-        self.say(notice, most=2)
 
     def say(self, words: str, most: int = 4) -> None:
         """Print words in the columns and in some of the lines that a run has."""

@@ -401,7 +401,9 @@ def n_needed(e: Estimate, negligible: float = 0.0) -> int | None:
     distances = [abs(e.value), negligible - abs(e.value)]
     if not e.n or not math.isfinite(half) or max(distances) <= 0.0:
         return None
-    return max(math.ceil(e.n * (half / max(distances)) ** 2), e.n + 1)
+    widths = half / max(distances)
+    needed = e.n * widths * widths
+    return max(math.ceil(needed), e.n + 1) if math.isfinite(needed) else None
 
 
 def say_needed(needed: int | None, n: int) -> str:

@@ -30,7 +30,7 @@ def named(artist) -> str:
 
 def lines(axis) -> Iterator[tuple]:
     for line in axis.lines:
-        if line.get_transform() == axis.transData:
+        if all(line.get_transform().contains_branch_seperately(axis.transData)):  # both x and y are the data's
             x, y = np.asarray(line.get_xydata(), dtype=float).T
             yield "line", named(line), x, y, None
 

@@ -364,8 +364,9 @@ function redraw() {
   for (const [root, draw] of redraws) if (root.clientWidth) draw();
 }
 
-function openTarget() {
-  const target = location.hash && document.getElementById(location.hash.slice(1));
+// A link to a fold opens it.
+function openTarget(hash) {
+  const target = hash && document.getElementById(hash.slice(1));
   if (target && target.matches("details")) {
     target.open = true;
     target.scrollIntoView();
@@ -390,8 +391,9 @@ addEventListener("resize", () => {
   if (innerWidth !== width) redraw();
   width = innerWidth;
 });
-addEventListener("hashchange", openTarget);
+every('a[href^="#"]').forEach((link) => link.addEventListener("click", () => openTarget(link.hash)));
+addEventListener("hashchange", () => openTarget(location.hash));
 addEventListener("beforeprint", () => every("details:not(.again)").forEach((fold) => (fold.open = true)));
 addEventListener("keydown", (event) => event.key === "Escape" && tip());
 show();
-openTarget();
+openTarget(location.hash);

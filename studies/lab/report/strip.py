@@ -12,8 +12,8 @@ MARKS = {  # of a verdict: the sign in its circle, and the class that colours it
     "true of some, false of others": ("◐", "split"),
     "depends on the reading": ("↔", "split"),
     "undecided": ("?", "open"),
-    "not run": ("–", "open"),
-    "cannot be asked here": ("–", "open"),
+    "not run": ("-", "open"),
+    "cannot be asked here": ("-", "open"),
 }
 WIDTH, HEIGHT = 120.0, 34.0  # of the drawn intervals of one claim
 NUMBERS = ("value", "low", "high")  # of a case
@@ -53,7 +53,7 @@ def row_of(finding) -> dict:
 
 
 def plain_case(case) -> dict:
-    """An interval as it was measured, None where there is no number; `against` is the number that it is compared with."""
+    """An interval as it was measured, None where there is no number; it is compared with the number `against`."""
     e = case.estimate
     ends = {name: float(x) if math.isfinite(x := getattr(e, name) + e.origin) else None for name in NUMBERS}
     return {"name": case.name, **ends, "against": float(e.origin), "n": int(e.n), "needed": case.needed}
