@@ -21,16 +21,16 @@ def write(folder: Path, papers: Mapping[str, Sequence[str]], rules: Iterable[Rul
     """
     rules = list(calibration.rules().values() if rules is None else rules)
     reports = newest_reports(folder)
-    parts = [
-        {"title": paper, "claims": [row for study in studies for row in rows_of(study, reports.get(study), rules)]}
+    claims = {
+        paper: [row for study in studies for row in rows_of(study, reports.get(study), rules)]
         for paper, studies in papers.items()
-    ]
-    parts = [part for part in parts if part["claims"]]
+    }
+    parts = {paper: rows for paper, rows in claims.items() if rows}
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / "index.html"
     page.write_text(TEMPLATES.get_template("index.html.j2").render(parts=parts, reports=len(reports)))
-    claims = [row for part in parts for row in part["claims"]]
-    print(*terminal.wrapped(f"{len(reports)} reports. {terminal.count_verdicts(claims)}"), sep="\n")
+    every = [row for rows in parts.values() for row in rows]
+    print(*terminal.wrapped(f"{len(reports)} reports. {terminal.count_verdicts(every)}"), sep="\n")
     print(page.resolve().as_uri())
     return page
 

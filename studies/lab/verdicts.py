@@ -77,7 +77,7 @@ class Verdict:
         verdicts  the others
         names     what each of them is of, to stand before the names of its cases
         """
-        pairs = itertools.zip_longest(verdicts, names, fillvalue="")
+        pairs = zip(verdicts, itertools.chain(names, itertools.repeat("")), strict=False)
         return dataclasses.replace(self, cases=tuple(named(case, name) for one, name in pairs for case in one.cases))
 
     @property

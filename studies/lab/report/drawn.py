@@ -40,22 +40,25 @@ def collections(axis) -> Iterator[tuple]:
 
     for one in axis.collections:
         if isinstance(one, QuadMesh):
-            corners, values = one.get_coordinates(), np.ma.filled(one.get_array(), np.nan)
+            corners, values = np.asarray(one.get_coordinates(), dtype=float), filled(one.get_array())
             if values.shape != corners.shape[:2]:  # a value per cell: its middle
                 corners = (corners[:-1, :-1] + corners[1:, 1:]) / 2
             yield "map", named(one), corners[..., 0].ravel(), corners[..., 1].ravel(), values.ravel()
-        elif isinstance(one, LineCollection | PathCollection):
-            points = one.get_segments() if isinstance(one, LineCollection) else [one.get_offsets()]
-            together = np.ma.filled(
-                np.concatenate([np.asarray(p, float).reshape(-1, 2) for p in points] or [()]), np.nan
-            )
-            x, y = together.reshape(-1, 2).T
-            yield "intervals" if isinstance(one, LineCollection) else "points", named(one), x, y, None
+        elif isinstance(one, LineCollection):
+            points = [filled(segment) for segment in one.get_segments()]
+            yield "intervals", named(one), *np.concatenate([np.empty((0, 2)), *points]).T, None
+        elif isinstance(one, PathCollection):
+            yield "points", named(one), *filled(one.get_offsets()).reshape(-1, 2).T, None
+
+
+def filled(values) -> np.ndarray:
+    """The numbers of an array, NaN where they are masked."""
+    return np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
 
 
 def maps(axis) -> Iterator[tuple]:
     for image in axis.images:
-        values = np.ma.filled(np.ma.asarray(image.get_array(), dtype=float), np.nan)
+        values = filled(image.get_array())
         if values.ndim == 2:
             left, right, bottom, top = image.get_extent()
             first, last = (bottom, top) if image.origin == "lower" else (top, bottom)
