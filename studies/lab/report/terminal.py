@@ -1,6 +1,7 @@
 """What a study prints: what was asked, of which networks, the strip of claims, and where the page is."""
 
 import collections
+import sys
 import textwrap
 
 COLUMNS = 100
@@ -11,6 +12,14 @@ OPEN = ("undecided", "not run", "cannot be asked here")
 def wrapped(words: str, most: int = LINES) -> list[str]:
     """Words in lines of COLUMNS; what does not fit into `most` lines ends in dots."""
     return textwrap.wrap(words, COLUMNS, max_lines=most, placeholder=" ...", break_on_hyphens=False)
+
+
+def show_progress(words: str) -> None:
+    """Say on the error stream how far a run is: in one line that is written over on a terminal, else line by line."""
+    if sys.stderr.isatty():
+        print(f"\r{words[: COLUMNS - 1]:<{COLUMNS - 1}}\r", end="", file=sys.stderr, flush=True)
+    else:
+        print(words, file=sys.stderr, flush=True)
 
 
 def strip_lines(rows: list[dict], room: int) -> list[str]:
