@@ -153,13 +153,13 @@ class Page(Results):
         """A figure of matplotlib.
 
         drawing  the figure
-        name     of its files: NAME.png and NAME.svg, and figure_NAME.csv with what it draws
+        name     of its files: NAME.png, NAME.svg and, with what it draws, data/NAME.csv
         caption  in sentences; the first is what a reader is told who cannot see it
         reading  the reading that it shows; it is hidden while the switch stands on another one
         hero     whether it is the figure that stands below the strip; without one, and without a chart, the first does
         """
         picture = self.save_figure(drawing, name)
-        self.save_rows(f"figure_{name}", drawn.rows_of(drawing))
+        self.save_rows(name, drawn.rows_of(drawing))
         self.add("figure", name=name, caption=caption, short=caption.split(". ")[0], data=embedded(picture),
                  reading=" ".join(reading), hero=hero, code=calling_line())  # fmt: skip
 
@@ -167,22 +167,24 @@ class Page(Results):
         """A chart that answers to the switch, to sliders and to the pointer.
 
         chart  one of `studies.lab.report.charts`
-        name   of its CSV, chart_NAME.csv, and of its numbers in the record
+        name   of its CSV, data/NAME.csv, and of its numbers in the record
         caption, hero  as of a figure
         """
         self.numbers.setdefault("charts", {})[name] = chart.data()
-        self.save_rows(f"chart_{name}", chart.rows())
+        self.save_rows(name, chart.rows())
         self.add("chart", name=name, caption=caption, hero=hero, code=calling_line())
 
     def save_rows(self, name: str, rows: Iterable[dict]) -> None:
-        """Write rows as CSV; they are in no table and not in the record."""
+        """Write what a figure draws as data/NAME.csv; it is in no table and not in the record."""
         rows = list(rows)
         text = io.StringIO()
         writer = csv.DictWriter(text, list(rows[0]) if rows else ["nothing"], lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-        self.files.append(self.out / f"{name}.csv")
-        self.files[-1].write_text(text.getvalue())
+        path = self.out / "data" / f"{name}.csv"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text.getvalue())
+        self.files.append(path)
 
     def table(self, name, rows: Iterable[dict], title: str, caption: str = "", printed=True, told=True) -> list[dict]:
         """A table, in files and in the record always; `printed` on the terminal with --verbose, `told` in the report.

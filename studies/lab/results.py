@@ -113,7 +113,7 @@ class Results:
     def write_record(self, listed: bool = True) -> Path:
         """Write the record as JSON; with `listed`, print which files were written."""
         path = self.out / self.record
-        names = [file.name for file in [*self.files, path]]
+        names = [str(file.relative_to(self.out)) for file in [*self.files, path]]
         record = self.provenance() | {"files": names, "arguments": as_json(self.arguments)}
         text = json.dumps(record | {"numbers": as_json(self.numbers)}, indent=1, allow_nan=False)
         path.write_text(text + "\n")

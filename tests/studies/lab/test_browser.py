@@ -187,6 +187,9 @@ def test_the_sliders_and_the_surface_choose_a_degree(tab, report):
     tab.press("ArrowRight")
     assert tab.run(read) == [place[0] + 1, place[1]]
     assert tab.run(share) < before
+    tab.run(f"{slider}[1].focus()")
+    tab.press("ArrowLeft")
+    assert tab.run(read) == [place[0] + 1, place[1] - 1]
     tab.click("[data-chart=surface] svg g", 0.99, 0.01)
     assert tab.run(read) == [DEGREES - 1, DEGREES - 1]
     assert tab.run("document.querySelectorAll('[data-chart=surface] output')[1].textContent") == "1.00"
