@@ -88,7 +88,7 @@ class Page(Results):
 
     study, arguments  as `Results` takes them; with `arguments.verbose`, tables are printed
     title, subtitle   what is asked and of which networks, at the head of the report; both are printed
-    notice            a warning that comes before everything else, or "", printed already; a smoke run has one more
+    notice            a warning that comes before everything else, or "", printed by whoever gives it
     """
 
     def __init__(self, study: str, arguments, title: str, subtitle: str = "", notice: str = ""):
@@ -254,10 +254,15 @@ class Page(Results):
 
 def exhibits_of(words: str) -> set[str]:
     """The figures, tables and sections that some words name, such as {"Figure 2", "Figure 6"} of "Figures 2 and 6"."""
-    named = re.findall(r"(Figure|Table|Section|Appendix|Theorem)s?\s+((?:[\dA-Z.]+(?:, | and | to |-)?)+)", words)
-    return {
-        f"{kind} {one}" for kind, several in named for one in re.split(r", | and | to |-", several.rstrip(".")) if one
-    }
+    number = r"(?:\d+[a-z]?|[A-Z])(?:\.\d+)*(?!\w)"
+    several = rf"{number}(?:(?:, | and | to |-){number})*"
+    found = set()
+    for kind, named in re.findall(rf"(Figure|Table|Section|Appendix|Theorem)s?\s+({several})", words):
+        for part in re.split(", | and ", named):
+            first, *last = re.split(" to |-", part)
+            whole = bool(last) and (first + last[0]).isdigit()
+            found |= {f"{kind} {k}" for k in (range(int(first), int(last[0]) + 1) if whole else (first, *last))}
+    return found
 
 
 def embedded(picture: Path) -> str:

@@ -25,7 +25,7 @@ from studies.lab.command import require_at_least, start
 from studies.lab.options import ThreadOptions, which_jobs
 from studies.lab.page import Page
 from studies.lab.statistics import FEWEST
-from studies.lab.stiffness import READINGS
+from studies.lab.stiffness import READINGS, SWITCH
 from studies.population import design, figures, tables
 from studies.population.analysis import CONSTANT, STEPNET, Networks, comparisons, explain_accuracy, relations
 from studies.population.citation import SHIPPED
@@ -96,6 +96,8 @@ def main(arguments: Arguments):
     page.heading("What these networks say")
     page.findings(findings(related, compared, explanations))
     page.words(page.name_older([one.made for one in (*found, *own)]))
+    page.switch(SWITCH)
+    page.chart(figures.networks_chart(networks, related), "networks", "A point is a network; point at it.", hero=True)
     what_there_is(page, wanted, found, diverged)
     relation(page, networks, related, Networks.of(own))
     controllers(page, compared)

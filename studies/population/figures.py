@@ -3,11 +3,48 @@
 import numpy as np
 
 from odelab.plot import style
-from studies.lab.figures import MARKS, heat_map
-from studies.lab.statistics import FEWEST, Estimate
+from studies.lab.figures import MARKS, heat_map, looks_of
+from studies.lab.report.charts import NetworksChart, Point
+from studies.lab.statistics import FEWEST, Estimate, interval_text
 from studies.lab.stiffness import READINGS, TNS, wording
 from studies.population import design
-from studies.population.analysis import ACCURACY, CONSTANT, WAYS, Explained, Networks, rank_correlations
+from studies.population.analysis import (
+    ACCURACY,
+    CONSTANT,
+    OVER_ALL,
+    WAYS,
+    Explained,
+    Networks,
+    rank_correlations,
+)
+
+
+def networks_chart(networks: Networks, related) -> NetworksChart:
+    """Figures 2 and 7 for the page: every network by its controller, and its accuracy against TNS, scale and shape."""
+    words_of, none = "{} layers of {} channels, {}, seed {}", float("nan")
+    about = zip(networks.depth, networks.width, networks.recipe, networks.seed, strict=True)
+    points = [
+        Point(
+            controller,
+            f"{controller}, {words_of.format(*words)}",
+            "",
+            (networks.accuracy[place], none, none),
+            {
+                what: {reading: (values[place], none, none) for reading, values in by.items()}
+                for what, by in networks.stiffness.items()
+            },
+        )
+        for place, (controller, words) in enumerate(zip(networks.controller, about, strict=True))
+    ]
+    notes = {
+        what: {
+            reading: f"Kendall's tau {interval_text(related[what, OVER_ALL, reading].tau, '+.2f')} over all networks."
+            for reading in by
+        }
+        for what, by in networks.stiffness.items()
+    }
+    colours = {name: colour for name, (colour, _) in looks_of(dict.fromkeys(networks.controller), CONSTANT).items()}
+    return NetworksChart(points, colours, "accuracy, %", CONSTANT, notes)
 
 
 def relation_figure(networks: Networks, own: Networks):

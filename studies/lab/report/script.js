@@ -153,6 +153,11 @@ function networks(root, chart) {
       .filter((one) => one.values[quantity])
       .map((one) => ({ ...one, x: under(one.values[quantity]) }))
       .filter((one) => one.x[0] !== null);
+    if (!points.length) {
+      for (const panel of [groups, plane]) panel.replaceChildren();
+      html(groups, "p", { class: "note" }, "No network has this number under this reading.");
+      return;
+    }
     const ends = finite(points.flatMap((one) => one.x));
     const spare = 0.04 * (Math.max(...ends) - Math.min(...ends) || 1);
     const range = [Math.min(...ends) - spare, Math.max(...ends) + spare];
@@ -190,7 +195,7 @@ function networks(root, chart) {
 
   function against(points, range) {
     plane.replaceChildren();
-    html(plane, "p", { class: "panel-title" }, `${chart.height[0].toUpperCase()}${chart.height.slice(1)} against ${quantity}`);
+    html(plane, "p", { class: "panel-title" }, `${quantity} and ${chart.height.split(",")[0]}`);
     html(plane, "p", { class: "note" }, chart.notes[quantity] ? under(chart.notes[quantity]) : "");
     const heights = finite(points.flatMap((one) => one.height));
     const spare = 0.04 * (Math.max(...heights) - Math.min(...heights) || 1);

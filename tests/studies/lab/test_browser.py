@@ -71,7 +71,13 @@ def draw(page: Page, chance: np.random.Generator) -> None:
     names = [f"{group}, seed {seed}" for group in GROUPS for seed in range(SEEDS)]
     groups = [group for group in GROUPS for _ in range(SEEDS)]
     points = [
-        Point(group, name, f"{name}.safetensors", interval(), {"TNS": {reading: interval() for reading in READINGS}})
+        Point(
+            group,
+            name,
+            f"{name}.safetensors",
+            interval(),
+            {"TNS": {reading: interval() for reading in READINGS}, "nothing": {("slope",): (np.nan,) * 3}},
+        )
         for group, name in zip(groups, names, strict=True)
     ]
     notes = {"TNS": {reading: f"The note of {' '.join(reading)}." for reading in READINGS}}
@@ -175,6 +181,15 @@ def test_the_switch_shows_one_reading_of_every_figure_and_chart(tab, report):
     assert set(tab.run(dim)) == {"slope"}
     tab.press("ArrowLeft")  # on the last choice that was clicked
     assert shown(tab) == ["increment sample"]
+
+
+def test_a_number_that_no_network_has_is_said_to_be_missing(tab, report):
+    tab.open(report)
+    tab.click("[data-chart=networks] [value=nothing]")
+    assert tab.run("document.querySelectorAll('[data-chart=networks] svg').length") == 0
+    assert tab.run("document.querySelector('[data-chart=networks] .note').textContent").startswith("No network")
+    tab.click("[data-chart=networks] [value=TNS]")
+    assert tab.run("document.querySelectorAll('[data-chart=networks] .point').length") == 2 * len(GROUPS) * SEEDS
 
 
 def test_the_sliders_and_the_surface_choose_a_degree(tab, report):
