@@ -240,7 +240,7 @@ class Page(Results):
 
     def print_end(self, seconds: float) -> None:
         """The strip or the conclusions, as far as there is room, and the address of the page."""
-        claims, room = self.numbers.get("findings", []), terminal.LINES - self.printed - 4
+        claims, room = self.numbers.get("findings", []), terminal.LINES - self.printed - 5
         lines = terminal.strip_lines(claims, room)
         if not claims:
             said = [terminal.wrapped(f"- {one}", 3) for one in self.numbers.get("conclusions", [])]

@@ -139,14 +139,17 @@ def say_what_decides(finding) -> str:
 def drawn(cases: list[dict]) -> dict | None:
     """The intervals of a claim as a drawing of WIDTH x HEIGHT, around the number that they are compared with.
 
-    Returns where that number stands ("zero") and for each interval its height, both ends, value, name and words; None
-    where there is nothing to draw on one scale.
+    cases  as `row_of` returns them
+
+    Returns that number ("against"), where it stands ("zero"), and for each interval its height, both ends, value, name
+    and words; None where there is nothing to draw on one scale.
     """
     cases = [case for case in cases if case["value"] is not None]
     against = {case["against"] for case in cases}
     if len(against) != 1:
         return None
-    every = [*against, *(x for case in cases for x in numbers(case))]
+    (limit,) = against
+    every = [limit, *(x for case in cases for x in numbers(case))]
     low, high = min(every), max(every)
     if low == high:
         return None
@@ -167,4 +170,4 @@ def drawn(cases: list[dict]) -> dict | None:
         }
         for k, case in enumerate(cases)
     ]
-    return {"zero": place(against.pop()), "marks": marks, "width": WIDTH, "height": HEIGHT}
+    return {"zero": place(limit), "against": f"{limit:.3g}", "marks": marks, "width": WIDTH, "height": HEIGHT}

@@ -8,6 +8,7 @@ import pytest
 
 from odelab.plot import style
 from studies.lab.page import LONG, SMOKE, Page, exhibits_of
+from studies.lab.report.terminal import COLUMNS, LINES
 from studies.lab.verdicts import UNDECIDED, Finding
 
 
@@ -68,6 +69,19 @@ def test_the_parts_of_a_page_have_their_places(tmp_path):
     code = re.findall(r"<code>(tests/[^<]*)</code>", text)
     assert {line.split(":")[0] for line in code} == {"tests/studies/lab/test_page.py"}
     assert (tmp_path / "data" / "second.csv").is_file()
+
+
+@pytest.mark.parametrize("claims", [0, 1, 10, 40])
+def test_a_run_prints_at_most_25_lines_however_much_there_is_to_say(tmp_path, capsys, claims):
+    page = Page("stiff_euler", Arguments(tmp_path), "A title " * 30, "Many words. " * 60)
+    page.warn("A warning. " * 60)
+    page.findings([Finding(f"claim {k}", "here", UNDECIDED, "Words. " * 30) for k in range(claims)])
+    page.conclusions(["A conclusion. " * 20] * claims)
+    page.close()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= LINES
+    assert all(len(line) <= COLUMNS for line in lines[:-1])
+    assert lines[-1] == (tmp_path / "report.html").as_uri()
 
 
 @pytest.mark.parametrize(

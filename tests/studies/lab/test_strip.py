@@ -127,7 +127,7 @@ def test_the_strip_fits_into_the_terminal_and_decided_claims_come_first(found, r
         assert shown == min(decided, len(lines) - 2)
 
 
-@given(st.text(" ab", max_size=500), st.integers(1, 4))
+@given(st.lists(st.text("ab", min_size=1, max_size=15), min_size=40, max_size=80).map(" ".join), st.integers(1, 4))
 def test_words_are_wrapped_into_the_columns(words, most):
     lines = terminal.wrapped(words, most)
     assert len(lines) <= most
