@@ -9,7 +9,7 @@ from studies.lab.stiffness import QUANTITIES, READINGS, SHAPE, TNS, wording
 
 DASHES = ("-", "--", ":", "-.")
 SYMBOL = {"slope": r"$\|f(x_t)\|\,/\,\|x_t\|$", "increment": r"$\|x_{t+1}-x_t\|\,/\,\|x_t\|$"}
-GRID = 41  # degrees along each side of a surface
+GRID = 31  # degrees along each side of a surface
 LEVELS = (0.01, 0.1, 0.5, 0.9)
 CLOUD = 1500  # points in a cloud: with more of them they cover one another
 

@@ -270,7 +270,7 @@ def embedded(picture: Path) -> str:
     from PIL import Image
 
     with Image.open(picture) as image:
-        small = image.convert("RGB").quantize(SHADES, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        small = image.quantize(SHADES, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     data = io.BytesIO()
     small.save(data, "png")
     return base64.b64encode(data.getvalue()).decode()
