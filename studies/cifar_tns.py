@@ -14,6 +14,7 @@ ResNet-20, which count two blocks a stage, and said supported of few blocks, by 
 """
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -50,6 +51,7 @@ from studies.lab.figures import (
     draw_cloud,
     draw_trajectory,
     heat_map,
+    in_a_row,
     label_panels,
     legend_below,
     looks,
@@ -61,13 +63,15 @@ from studies.lab.figures import (
 from studies.lab.networks import CONTROLLERS, groups, images_or_fallback
 from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
-from studies.lab.statistics import FEWEST, LEVEL, KindRelation, choices, interval_text, listing, relate_kinds
+from studies.lab.report.charts import DepthChart, Line, NetworksChart, Point, SurfaceChart
+from studies.lab.statistics import FEWEST, LEVEL, Estimate, KindRelation, choices, interval_text, listing, relate_kinds
 from studies.lab.stiffness import (
     KINDS,
     QUANTITIES,
     QUANTITY_NAMES,
     READINGS,
     SHAPE,
+    SWITCH,
     TNS,
     Measured,
     measure,
@@ -129,6 +133,11 @@ class Evidence:
     example: Gates
     gates: Gates
 
+    @functools.cached_property
+    def surfaces(self) -> dict[tuple, tuple]:
+        """The shares of stiff images and blocks over both degrees, by share and reading."""
+        return {(which, reading): surfaces(self.results, *reading, which) for which in SHARES for reading in READINGS}
+
 
 def gather(results: list[Measured], test_images: int = 10_000) -> Evidence:
     """The evidence that these networks give."""
@@ -168,6 +177,7 @@ LATER = (
     "seeds became the units and a relation had to hold without any one controller"
 )
 NAMES = ("constant", "SE", "ECA", "StepNet")
+SHARES = {"delta": "images", "proportion": "blocks"}  # what the surfaces of Figures 2 and 6 are shares of
 POINTS, GAIN = 0.4, 1.2
 
 
@@ -199,6 +209,71 @@ def warn_of_two(results) -> str:
     return TWO_BLOCKS if max(np.bincount(record.stage.astype(int))) <= 2 else ""
 
 
+# ---- What stands below the claims: every network as a point, and the surfaces with a slider for each degree ----
+
+
+def show_first_figures(page: Page, evidence: Evidence):
+    page.switch(SWITCH)
+    page.chart(
+        chart_networks(evidence),
+        "networks",
+        "A point is a network, with 95 % intervals over test images. Point at it, or go with Tab and the arrow keys.",
+        hero=True,
+    )
+    page.chart(
+        chart_surfaces(evidence),
+        "surface",
+        "TNS is the volume below the share of images that are stiff to the degree (M1, M2), Figure 2. Move the degree; "
+        "the share of blocks is Figure 6.",
+        hero=True,
+    )
+
+
+def chart_networks(evidence: Evidence) -> NetworksChart:
+    """Figures 2 and 7: TNS, scale and shape of every network, and its accuracy against them."""
+    results = evidence.results
+    errors = accuracy_errors(results, evidence.test_images)
+    points = [
+        Point(
+            network.name,
+            row_name(network),
+            network.subject.source,
+            (network.accuracy, network.accuracy - below, network.accuracy + above),
+            {what: {reading: ends(e) for reading, e in by.items()} for what, by in network.stiffness.items()},
+        )
+        for network, (below, above) in zip(results, errors, strict=True)
+    ]
+    notes = {
+        what: {
+            reading: f"Kendall's tau {interval_text(relation.whole.kendall, '+.2f')} over {relation.whole.n} kinds of "
+            f"networks: {of_kinds(relation).kind}."
+            for reading, relation in by.items()
+        }
+        for what, by in evidence.relations.items()
+    }
+    plain = next((network.name for network in results if network.subject.controller == "constant"), "")
+    return NetworksChart(points, colours_of(results), "accuracy, %", plain, notes)
+
+
+def ends(e: Estimate) -> tuple[float, float, float]:
+    return e.value, e.low, e.high
+
+
+def colours_of(results) -> dict[str, str]:
+    return {name: colour for name, (colour, _) in looks([network.subject for network in results]).items()}
+
+
+def chart_surfaces(evidence: Evidence) -> SurfaceChart:
+    """Figures 2 and 6: shares of stiff images and blocks over both degrees."""
+    readings = {reading: surface for (which, reading), surface in evidence.surfaces.items() if which == "delta"}
+    return SurfaceChart(
+        {reading: m1 for reading, (m1, _, _) in readings.items()},
+        {reading: m2 for reading, (_, m2, _) in readings.items()},
+        {words: {r: evidence.surfaces[which, r][2] for r in readings} for which, words in SHARES.items()},
+        colours_of(evidence.results),
+    )
+
+
 # ---- Table 1: attention raises the accuracy ----
 
 
@@ -212,6 +287,8 @@ def worlds_of_accuracy(chance, effect, n):
     fewest=FEWEST_SEEDS,
     fixed="after the data: the older rule compared means of two seeds by an analysis of variance and said undecided",
     worlds=Worlds(worlds_of_accuracy, n=5, units="seeds", effect="+1.2 points, the mean of Table 1's gains", now=3),
+    paper="+1.2 points",
+    unit="points",
 )
 def judge_accuracy(compared: Arms) -> tuple[Verdict, str]:
     """Accuracy of each controller minus that of constant step sizes of the same depth, by Dunnett over seeds. Supported
@@ -261,32 +338,46 @@ def rows_of_accuracy(results) -> Iterator[dict]:
 
 def show_depth(page: Page, evidence: Evidence):
     results = evidence.results
-    first, second = KINDS
-    page.figure(
-        draw_single(results, first),
-        f"nsi_single_{first}",
-        "NSI of single test images along depth. One line per image, the same images in every panel; NSI is "
-        f"{INDEX[first]}. The paper's Figures 1 and 3 show such lines. {COUNTED}",
+    page.chart(
+        chart_depth(results),
+        "nsi_depth",
+        f"NSI of every network at every block: its mean over the images, or of one of the first {SINGLE} test images. "
+        f"{COUNTED}",
     )
-    page.figure(
-        draw_averaged(results, first),
-        f"nsi_depth_{first}",
-        "NSI along depth, averaged over the images. One line per seed (Figure 10); the band holds nine images of ten "
-        f"for the first of them. {COUNTED}",
-    )
-    page.figure(
-        draw_single(results, second),
-        f"nsi_single_{second}",
-        f"The same images by the other index. NSI is now {INDEX[second]}.",
-    )
-    page.figure(
-        draw_averaged(results, second),
-        f"nsi_depth_{second}",
-        "The average by the other index. Increments, as printed in Eq. 4, after the final ReLU.",
-    )
+    for of in KINDS:
+        page.figure(
+            draw_single(results, of),
+            f"nsi_single_{of}",
+            "NSI of single test images along depth. One line per image, the same images in every panel; NSI is "
+            f"{INDEX[of]}. The paper's Figures 1 and 3 show such lines. {COUNTED}",
+            reading=(of,),
+        )
+        page.figure(
+            draw_averaged(results, of),
+            f"nsi_depth_{of}",
+            "NSI along depth, averaged over the images. One line per seed (Figure 10); the band holds nine images of "
+            f"ten for the first of them. {COUNTED}",
+            reading=(of,),
+        )
 
 
-def draw_single(results, of, images=6):
+SINGLE = 6  # images that are shown one by one
+
+
+def chart_depth(results) -> DepthChart:
+    """Figures 1, 3 and 10: NSI of every network at every block, averaged over the images and of single ones."""
+    lines = [
+        Line(
+            network.name,
+            row_name(network),
+            {(of,): np.vstack([network.records[of].nsi.mean(0), network.records[of].nsi[:SINGLE]]) for of in KINDS},
+        )
+        for network in results
+    ]
+    return DepthChart(lines, results[0].records[KINDS[0]].first, colours_of(results), "NSI")
+
+
+def draw_single(results, of, images=SINGLE):
     """Figures 1 and 3: a few images through the constant network and through networks with attention."""
     firsts = places_shown_first([r.subject for r in results])
     with panels(len(firsts), columns=2, height=2.1, sharex=False, sharey=True) as (drawing, axes):
@@ -316,7 +407,7 @@ def draw_averaged(results, of):
     """Figures 3 and 10: the mean over images, a line per seed; the band holds nine images of ten of the first seed."""
     names = groups([r.subject for r in results])
     colours = looks([r.subject for r in results])
-    with panels(len(names), sharex=False, sharey=True) as (drawing, axes):
+    with panels(len(names), columns=in_a_row(len(names)), sharex=False, sharey=True) as (drawing, axes):
         shown = use_axes(axes, len(names))
         for axis, (name, indices) in zip(shown, names.items(), strict=True):
             record = results[indices[0]].records[of]
@@ -390,19 +481,21 @@ def judge_figure_2(evidence: Evidence) -> list[Finding]:
 
 
 def show_figure_2(page: Page, evidence: Evidence):
-    reading, results = READINGS[0], evidence.results
+    results = evidence.results
     page.words(
         "TNS grows in proportion to NSI: a network whose branches are three times larger, because a gate of 0.3 "
         "follows them, has three times the TNS. The scale is the mean NSI of the counted blocks; the shape is TNS "
         "divided by it, and says how far the stiffest blocks lie above the mean of their stage."
     )
-    page.figure(
-        draw_surfaces(results, *reading, "delta"),
-        f"tns_surface_{'_'.join(reading)}",
-        f"The share of images that are stiff to the degree (M1, M2), with {wording(*reading)}. TNS is the "
-        f"volume below the surface, and is computed exactly, without this grid. Means over the seeds."
-        f"{warn_of_two(results)}",
-    )
+    for reading in READINGS:
+        page.figure(
+            draw_surfaces(evidence, *reading, "delta"),
+            f"tns_surface_{'_'.join(reading)}",
+            f"The share of images that are stiff to the degree (M1, M2), with {wording(*reading)}. TNS is the "
+            f"volume below the surface, and is computed exactly, without this grid. Means over the seeds."
+            f"{warn_of_two(results)}",
+            reading=reading,
+        )
     page.figure(
         draw_parts(results),
         "tns",
@@ -423,24 +516,26 @@ def show_figure_2(page: Page, evidence: Evidence):
     )
 
 
-GRID = 61  # degrees along each side of a surface
+GRID = 31  # degrees along each side of a surface
 LEVELS = (0.01, 0.1, 0.5, 0.9)
 
 
-def draw_surfaces(results, of, mu, which):
+def draw_surfaces(evidence: Evidence, of, mu, which):
     """Figure 2 (`which` = "delta") or Figure 6 ("proportion"), one panel per controller."""
-    m1, m2, by_name = surfaces(results, of, mu, which)
+    results, (m1, m2, by_name) = evidence.results, evidence.surfaces[which, (of, mu)]
     levels = LEVELS if which == "delta" else LEVELS[:2]
     top = 1.0 if which == "delta" else max(0.2, max(float(s.max()) for s in by_name.values()))
-    with panels(len(by_name), sharex=True, sharey=True) as (drawing, axes):
+    with panels(len(by_name), columns=in_a_row(len(by_name)), sharex=True, sharey=True) as (drawing, axes):
         shown = use_axes(axes, len(by_name))
-        for axis, (name, surface) in zip(shown, by_name.items(), strict=True):
-            image = axis.pcolormesh(
-                m1, m2, surface, cmap="viridis", vmin=0.0, vmax=top, shading="gouraud", rasterized=True
-            )
-            crossed = [level for level in levels if surface.min() < level < surface.max()]
+        for axis, (name, shares) in zip(shown, by_name.items(), strict=True):
+            image = axis.imshow(
+                shares, cmap="viridis", vmin=0.0, vmax=top, interpolation="bilinear", aspect="auto", origin="lower",
+                extent=frame_of(m1, m2),
+            )  # fmt: skip
+            axis.set(xlim=(m1[0], m1[-1]), ylim=(m2[0], m2[-1]))
+            crossed = [level for level in levels if shares.min() < level < shares.max()]
             if crossed:
-                axis.contour(m1, m2, surface, levels=crossed, colors="white", linewidths=0.7)
+                axis.contour(m1, m2, shares, levels=crossed, colors="white", linewidths=0.7)
             axis.grid(False)
             axis.set_title(title(results, name, of, mu, which), loc="left")
         label_panels(axes, len(by_name), "$M_1$", "$M_2$")
@@ -449,6 +544,12 @@ def draw_surfaces(results, of, mu, which):
         lines = ", ".join(f"{100 * level:g}" for level in levels)
         drawing.suptitle(f"{wording(of, mu)}; lines, from outside in, at {lines} %", x=0.01, ha="left", fontsize=9)
     return drawing
+
+
+def frame_of(m1, m2) -> tuple[float, float, float, float]:
+    """The edges of a picture whose points stand in the middle of its cells."""
+    across, up = (m1[1] - m1[0]) / 2, (m2[1] - m2[0]) / 2
+    return m1[0] - across, m1[-1] + across, m2[0] - up, m2[-1] + up
 
 
 def surfaces(results, of, mu, which) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
@@ -549,13 +650,15 @@ def judge_figure_6(evidence: Evidence) -> list[Finding]:
 
 
 def show_figure_6(page: Page, evidence: Evidence):
-    reading, results = READINGS[0], evidence.results
-    page.figure(
-        draw_surfaces(results, *reading, "proportion"),
-        f"proportion_{'_'.join(reading)}",
-        f"The expected share of counted blocks that are stiff to the degree (M1, M2), with {wording(*reading)}."
-        f" The paper finds at most 10 % for most degrees.{warn_of_two(results)}",
-    )
+    results = evidence.results
+    for reading in READINGS:
+        page.figure(
+            draw_surfaces(evidence, *reading, "proportion"),
+            f"proportion_{'_'.join(reading)}",
+            f"The expected share of counted blocks that are stiff to the degree (M1, M2), with {wording(*reading)}."
+            f" The paper finds at most 10 % for most degrees.{warn_of_two(results)}",
+            reading=reading,
+        )
     page.table(
         "degrees",
         rows_of_degrees(results),
@@ -636,6 +739,7 @@ def show_figure_9(page: Page, evidence: Evidence):
             f"gate_cloud_{of}",
             f"Mean step size of an image against its NSI ({of}) at {len(blocks)} blocks. In the title Spearman's "
             "correlation; the paper shows three blocks of the first stage of SENet-164.",
+            reading=(of,),
         )
         rows = [row_name(network) for network in moving]
         page.figure(
@@ -644,6 +748,7 @@ def show_figure_9(page: Page, evidence: Evidence):
             f"Spearman's correlation of step size and NSI ({of}) over images, for every network and block. A dot "
             "stands where the step size moves by less than 0.01 (standard deviation over the images), or the index is "
             "undefined.",
+            reading=(of,),
         )
         page.table(
             f"gate_{of}",
@@ -833,36 +938,15 @@ def rows_of_networks(results) -> Iterator[dict]:
         yield {**row, "file": network.subject.source}
 
 
-# ---- Figures 2 and 6 under the other readings ----
-
-
-def show_other_readings(page: Page, evidence: Evidence):
-    results = evidence.results
-    page.words(
-        "The paper leaves open whether NSI is of the branch or of the change of the state after its ReLU, and whether "
-        "mu is the mean over a stage of one image or of all images."
-    )
-    for of, mu in READINGS[1:]:
-        for which, name, what in (
-            ("delta", "tns_surface", "images (Figure 2)"),
-            ("proportion", "proportion", "blocks (Figure 6)"),
-        ):
-            page.figure(
-                draw_surfaces(results, of, mu, which),
-                f"{name}_{of}_{mu}",
-                f"The share of stiff {what}, with {wording(of, mu)}.",
-            )
-
-
 FIGURE_7 = Exhibit("Accuracy and TNS (Figure 7)", show_figure_7, judge_figure_7)
 EXHIBITS = (
+    Exhibit("", show_first_figures),
     Exhibit("Accuracy (Table 1)", show_table_1, judge_table_1),
     Exhibit("Stiffness along depth (Figures 1, 3 and 10)", show_depth),
     Exhibit("Total neural stiffness, its scale and its shape (Figure 2)", show_figure_2, judge_figure_2),
     Exhibit("Stiffness proportion (Figure 6)", show_figure_6, judge_figure_6),
     Exhibit("Step size and stiffness (Figure 9)", show_figure_9, judge_figure_9),
     FIGURE_7,
-    Exhibit("Figures 2 and 6 under the other readings", show_other_readings),
 )
 
 

@@ -33,14 +33,15 @@ from studies.lab.claims import FEWEST_SEEDS, Arms
 from studies.lab.command import require_at_least, start
 from studies.lab.comparisons import deviation_cell, interval_cell
 from studies.lab.exhibits import Exhibit, judge, write
-from studies.lab.figures import MARKS, heat_map, legend_below
+from studies.lab.figures import MARKS, heat_map, legend_below, looks_of
 from studies.lab.jobs import Job
 from studies.lab.measurements import Measurement
 from studies.lab.networks import CONTROLLERS, MULTIPLE, controller_name
 from studies.lab.options import ThreadOptions
 from studies.lab.page import Page
+from studies.lab.report.charts import NetworksChart, Point
 from studies.lab.statistics import FEWEST, Estimate, draw_kinds, estimate, interval_text, kendall_within, listing
-from studies.lab.stiffness import QUANTITIES, QUANTITY_NAMES, READINGS, SCALE, SHAPE, TNS, wording
+from studies.lab.stiffness import QUANTITIES, QUANTITY_NAMES, READINGS, SCALE, SHAPE, SWITCH, TNS, wording
 from studies.lab.verdicts import (
     NOT_RUN,
     UNDECIDED,
@@ -527,6 +528,9 @@ def judge_figure_7(evidence: Evidence) -> list[Finding]:
 
 def show_figure_7(page: Page, evidence: Evidence):
     own = Networks.of(evidence.stored.own)
+    page.switch(SWITCH)
+    chart = chart_networks(evidence.networks, evidence.related)
+    page.chart(chart, "networks", "A point is a network; point at it.", hero=True)
     page.figure(
         draw_relation(evidence.networks, own),
         "accuracy_tns",
@@ -547,6 +551,34 @@ def show_figure_7(page: Page, evidence: Evidence):
         "Kendall's tau-b with the accuracy, bootstrap intervals over networks that hold together over the readings",
         "Least and largest tau where one controller is left out: a relation that one controller makes is none.",
     )
+
+
+def chart_networks(networks: Networks, related) -> NetworksChart:
+    """Figures 2 and 7 for the page: every network by its controller, and its accuracy against TNS, scale and shape."""
+    words_of, none = "{} layers of {} channels, {}, seed {}", float("nan")
+    about = zip(networks.depth, networks.width, networks.recipe, networks.seed, strict=True)
+    points = [
+        Point(
+            controller,
+            f"{controller}, {words_of.format(*words)}",
+            "",
+            (networks.accuracy[index], none, none),
+            {
+                what: {reading: (values[index], none, none) for reading, values in by.items()}
+                for what, by in networks.stiffness.items()
+            },
+        )
+        for index, (controller, words) in enumerate(zip(networks.controller, about, strict=True))
+    ]
+    notes = {
+        what: {
+            reading: f"Kendall's tau {interval_text(related[what, OVER_ALL, reading].tau, '+.2f')} over all networks."
+            for reading in by
+        }
+        for what, by in networks.stiffness.items()
+    }
+    colours = {name: colour for name, (colour, _) in looks_of(dict.fromkeys(networks.controller), CONSTANT).items()}
+    return NetworksChart(points, colours, "accuracy, %", CONSTANT, notes)
 
 
 def draw_relation(networks: Networks, own: Networks):

@@ -223,6 +223,8 @@ class Arguments:
     """Where tables, figures, the commands (missing_table1.sh), report.html and record.json go."""
     smoke: bool = False
     """A run of seconds on the networks of the digits that only shows that everything works."""
+    verbose: bool = False
+    """Print the tables and the names of all files as well."""
 
 
 # ---- The networks that are there, their weights unread ----

@@ -188,6 +188,8 @@ def worlds_of_shares(chance, effect, n) -> tuple[Shares]:
         effect="one block of eight with three times the index of the others",
         now=12,
     ),
+    paper="at most 10 %",
+    unit="%",
 )
 def judge_few_blocks(stiff: Shares) -> tuple[Verdict, str]:
     """The share of counted blocks that are stiff to the degrees M1 = 0.1, 0.25 and 0.5, with M2 = M1 times the mean NSI
@@ -214,15 +216,16 @@ def judge_few_blocks(stiff: Shares) -> tuple[Verdict, str]:
         else ""
     )
     words = f"Stiff blocks, over {len(stiff.measured[DEGREES[0]])} networks: {'; '.join(parts)}.{limit}"
-    return (NOT_ASKABLE.because(f"{stiff.blocks} counted blocks a stage") if limit else of_cases(verdicts)), words
+    verdict = NOT_ASKABLE.because(f"{stiff.blocks} counted blocks a stage") if limit else of_cases(verdicts)
+    return verdict.resting_on(*verdicts, names=[f"M1 = {degree:g}" for degree in DEGREES]), words
 
 
 def of_share(ours: Estimate, permuted: Estimate, n: int) -> Verdict:
     """The verdict at one degree."""
     if n < FEWEST_SEEDS:
         return UNDECIDED.because(f"n = {n}, judged from {FEWEST_SEEDS} on")
-    said, of_noise = (of_interval(e.less(FEW), sign=-1) for e in (ours, permuted))
-    return NOT_ASKABLE.because("permuted numbers say the same") if said == of_noise else said
+    said, of_noise = (of_interval(percent(e).less(100 * FEW), sign=-1) for e in (ours, permuted))
+    return NOT_ASKABLE.because("permuted numbers say the same").resting_on(said) if said == of_noise else said
 
 
 def percent(e: Estimate) -> Estimate:

@@ -9,6 +9,7 @@ import numpy as np
 from odelab.plot import style
 from studies.lab.networks import groups
 
+LABELS = 18  # of so many columns of a heat map there is room for all names, if these are numbers
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 
 
@@ -99,7 +100,8 @@ def heat_map(table, rows: list[str], columns: list[str], label: str, title: str 
             word = "·" if np.isnan(value) else f"{value:+.2f}"
             colour = "white" if abs(value) > 0.65 else "black"
             plane.text(j, i, word, ha="center", va="center", fontsize=7 if len(columns) <= 12 else 5, color=colour)
-        plane.set_xticks(range(len(columns)), columns)
+        every = -(-len(columns) // LABELS)
+        plane.set_xticks(range(0, len(columns), every), columns[::every])
         plane.set_yticks(range(len(rows)), rows)
         plane.grid(False)
         plane.spines[:].set_visible(False)

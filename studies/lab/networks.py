@@ -9,6 +9,7 @@ from netbridge.data.datasets import MINIATURE
 from netbridge.pretrained_networks import Pretrained
 from netbridge.train.journal import header_fields
 from studies.lab import definitions
+from studies.lab.report import terminal
 
 SHAPES: dict[str, dict] = {  # small images need smaller networks; shipped networks are part of every download
     "digits": {"depth": 32, "width": 4},
@@ -270,7 +271,7 @@ def images_or_fallback(study: str, arguments, shows: str, usable=None):
         if images.name != f"{arguments.dataset}{MINIATURE}":
             return images, "", arguments
         notice = f"NOT {arguments.dataset}: made-up pictures in its format. No number is about {arguments.dataset}."
-        print(f"{notice}\n", flush=True)
+        print(*terminal.wrapped(notice), "", sep="\n", flush=True)
         return images, notice, dataclasses.replace(arguments, dataset=images.name)
     check_root(study, arguments)
     try:
@@ -284,7 +285,7 @@ def images_or_fallback(study: str, arguments, shows: str, usable=None):
         f"NOT {arguments.dataset}: {reason} This run {shows} {arguments.fallback} instead; its numbers are about "
         f"{arguments.fallback} and nothing else."
     )
-    print(f"{notice}\n", flush=True)
+    print(*terminal.wrapped(notice), "", sep="\n", flush=True)
     arguments = dataclasses.replace(arguments, dataset=arguments.fallback, fallback=None)
     return load_images(study, arguments), notice, arguments
 

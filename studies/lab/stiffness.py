@@ -18,6 +18,10 @@ KINDS: tuple[Kind, ...] = ("slope", "increment")
 MEANS = ("sample", "dataset")
 # The paper leaves both open; the first is the default.
 READINGS: tuple[tuple[str, str], ...] = tuple((of, mu) for of in KINDS for mu in MEANS)
+SWITCH = {  # the same choices as `Page.switch` takes them
+    "NSI of": {"slope": "slope", "increment": "increment"},
+    "against the mean of": {"sample": "an image", "dataset": "the data set"},
+}
 BATCH = 128
 TNS, SCALE, SHAPE = "TNS", "scale", "shape"  # see `odelab.TnsParts`
 # What networks are compared by, each with its readings: the scale knows no mean that indices are compared with.

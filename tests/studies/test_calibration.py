@@ -49,6 +49,14 @@ def test_every_rule_is_in_the_table_and_the_table_is_of_these_rules():
         assert row.found >= 0.75, name
 
 
+def test_a_rule_that_several_studies_ask_belongs_to_each_of_them():
+    of_cifar_tns = calibration.rules("cifar_tns")
+    assert "lab.claims.judge_few_blocks" in of_cifar_tns.keys() & calibration.rules("transformer").keys()
+    assert "cifar_tns.judge_accuracy" in of_cifar_tns
+    assert of_cifar_tns.items() < RULES.items()
+    assert not calibration.rules("miniature")
+
+
 def test_the_page_shows_the_table():
     assert calibration.PAGE.read_text() == calibration.page()
 

@@ -75,7 +75,8 @@ def test_a_study_names_them_in_terminal_page_and_record(tmp_path, capsys, monkey
     words = "2 of 3 stored results were measured by other code than today's: 1 by older code; 1 by code that was not"
     out = shlex.quote(str(tmp_path))
     again = f"`python -m studies.population --out {out} --remeasure` trains and measures them again"
-    assert (said := capsys.readouterr().out).count(words) == said.count(again) == 1
+    said = " ".join(capsys.readouterr().out.split())  # in lines of the terminal
+    assert said.count(words) == said.count(again) == 1
     page = (tmp_path / "report.md").read_text()
     assert page.count(words) == page.count(again) == 1
     record = json.loads((tmp_path / "record.json").read_text())

@@ -230,7 +230,7 @@ class TestNumbers:
 
 def test_the_page_of_a_smoke_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("netbridge.tune_allocator", lambda: True)
-    study.main(study.Arguments(smoke=True, out=tmp_path))
+    study.main(study.Arguments(smoke=True, out=tmp_path, verbose=True))
     report = (tmp_path / "report.md").read_text()
     assert report.splitlines()[2].startswith("The paper's text names no trick")
     record = json.loads((tmp_path / "record.json").read_text())["numbers"]
