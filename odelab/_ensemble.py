@@ -71,8 +71,9 @@ def ensemble(
     t_eval        times at which to report the states, a row for all runs or a row per run; by default the end states
                   are reported
     t_eval_by     "dense" or "step", as in `odelab.solve`
-    events        as in `odelab.solve`; each run meets its own. With `maxima`, runs with events go one after the other
-    project       as in `odelab.solve`
+    events        as in `odelab.solve`; each run meets its own. With `maxima`, or by two methods, runs with events go
+                  one after the other
+    project       as in `odelab.solve`; by two methods, runs with a projection go one after the other
     maxima        True keeps the largest SAI and h rho of every run; False by default
     threads       how many threads to use; as many as there are cores by default
     executor      any concurrent.futures.Executor (a process pool, MPI's, a Dask client's) over which to split the runs;
