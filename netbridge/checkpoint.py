@@ -16,10 +16,10 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from netbridge.files import replacing
 from netbridge.model import mobile, resnet, vgg, vit
 from netbridge.model.network import Configured
 from netbridge.surgery.fold import fold_ours
+from odelab.files import replacing
 
 FORMAT = 1
 HALVED_FORMAT = 2  # of files with weights in half precision: a version that does not know of them refuses them

@@ -16,8 +16,8 @@ import torch
 
 import netbridge as nb
 from netbridge import code_digests
-from netbridge.files import replacing
 from netbridge.train import distributed, epochs, scoring
+from odelab.files import replacing
 from studies.lab import definitions, jobs
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.figures import learning_curve

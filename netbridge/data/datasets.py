@@ -22,7 +22,7 @@ import torch
 from safetensors.torch import save_file
 
 from netbridge.data import decoding, sources
-from netbridge.files import replacing
+from odelab.files import replacing
 
 PARTS = ("train_images", "train_labels", "test_images", "test_labels")
 

@@ -20,7 +20,7 @@ import torch
 from safetensors.torch import save_file
 
 from netbridge.data.datasets import Normalised
-from netbridge.files import replacing
+from odelab.files import replacing
 
 ENDINGS = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff"}
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # what ImageNet networks expect to see

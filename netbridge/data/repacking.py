@@ -10,8 +10,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from netbridge.data.pictures import Index, Pictures
-from netbridge.files import replacing
 from netbridge.progress import progress_bar
+from odelab.files import replacing
 
 UNFINISHED = ".unfinished"  # what the name of the folder ends in until every shard is there
 FACTS = "repacked.json"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import odelab
-from netbridge.files import replacing
+from odelab.files import replacing
 
 SLOPE, INCREMENT = "slope", "increment"
 

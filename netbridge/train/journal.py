@@ -14,10 +14,10 @@ import torch
 from torch import nn
 
 from netbridge import checkpoint
-from netbridge.files import replacing, sweep
 from netbridge.model.network import Configured
 from netbridge.train import distributed
 from netbridge.train.recipes import RECIPES, Recipe
+from odelab.files import replacing, sweep
 
 RECIPE_DEFAULTS = json.loads(json.dumps(Recipe("", 1).as_json()))
 

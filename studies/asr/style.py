@@ -15,9 +15,9 @@ import numpy as np
 import torch
 
 import netbridge as nb
-from netbridge.files import replacing
 from netbridge.model import transfer
 from netbridge.progress import progress_bar
+from odelab.files import replacing
 from studies.asr.design import asr
 from studies.lab.results import choose_current, source
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 import netbridge as nb
-from netbridge.files import replacing
 from netbridge.pretrained_networks import Pretrained
 from netbridge.spectrum.survey import ROW
+from odelab.files import replacing
 from studies.block_stiffness.measures import ROOMS, inner_blocks, nested_images
 from studies.lab.networks import shipped_resnets
 from studies.lab.results import source

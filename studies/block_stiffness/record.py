@@ -9,7 +9,7 @@ import json
 import math
 from pathlib import Path
 
-from netbridge.files import replacing
+from odelab.files import replacing
 from studies.block_stiffness.measures import ROOMS
 from studies.lab.results import as_json, source
 

@@ -16,7 +16,7 @@ from rich.progress import Progress
 from scipy import stats
 
 import netbridge as nb
-from netbridge.files import replacing
+from odelab.files import replacing
 from studies.block_stiffness import analysis, measures, record
 from studies.block_stiffness.findings import answers, blocks, in_words
 from studies.block_stiffness.findings.evidence import Evidence

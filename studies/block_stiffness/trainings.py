@@ -15,8 +15,8 @@ import torch
 
 import netbridge as nb
 from netbridge import data as datasets
-from netbridge.files import replacing
 from netbridge.train import recipe, train
+from odelab.files import replacing
 from studies.block_stiffness.measures import answers, inner_blocks, nested_images
 from studies.lab.jobs import recipe_of
 from studies.lab.results import as_json

@@ -14,9 +14,9 @@ import torch
 
 import netbridge as nb
 from netbridge.data.datasets import MINIATURE
-from netbridge.files import replacing
 from netbridge.train import epochs, loop, recipes
 from netbridge.train.augment import shrink
+from odelab.files import replacing
 from studies.lab import definitions
 from studies.lab.command import plain_errors
 from studies.lab.results import is_current, remember_source

@@ -23,8 +23,8 @@ import netbridge as nb
 from netbridge import data as datasets
 from netbridge.data.datasets import Dataset
 from netbridge.devices import best_device
-from netbridge.files import replacing
 from netbridge.train import epochs, recipes, scoring
+from odelab.files import replacing
 from studies.lab import definitions, jobs
 from studies.lab.networks import controller_of
 from studies.lab.options import which_jobs

@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import odelab as ol
-from netbridge.files import replacing
+from odelab.files import replacing
 from studies.lab.report.terminal import show_progress
 from studies.switching.design import Preset
 from studies.switching.measures import all_subjects, measure

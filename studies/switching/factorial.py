@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 import odelab as ol
-from netbridge.files import replacing
 from odelab.experiments import state_indices
 from odelab.experiments.windows import effective_derivative, evaluations_of, predicted_ratio
+from odelab.files import replacing
 from studies.lab.report.terminal import show_progress
 from studies.switching.design import CAP_EXPLICIT, CAP_IMPLICIT
 from studies.switching.observations import Lab

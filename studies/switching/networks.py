@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from netbridge.files import replacing
+from odelab.files import replacing
 from studies.lab.report.terminal import show_progress
 
 ERROR = 0.1  # of a block's own step, at which the two methods are compared

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 import odelab as ol
-from netbridge.files import replacing
 from odelab.experiments import timing
+from odelab.files import replacing
 from studies.lab.report.terminal import show_progress
 from studies.switching.subjects import Subject
 from studies.switching.yours import adopt

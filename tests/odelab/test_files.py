@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from netbridge.files import replacing
+from odelab.files import replacing
 
 
 def test_what_was_there_stays_until_all_is_written(tmp_path):
