@@ -31,7 +31,8 @@ def write(folder: Path, papers: Mapping[str, Sequence[str]], rules: Mapping[str,
     page = folder / "index.html"
     page.write_text(TEMPLATES.get_template("index.html.j2").render(parts=parts, reports=len(reports)))
     every = [row for rows in parts.values() for row in rows]
-    print(*terminal.wrapped(f"{len(reports)} reports. {terminal.count_verdicts(every)}"), sep="\n")
+    counted = f"{len(reports)} report{'s' * (len(reports) != 1)}"
+    print(*terminal.wrapped(f"{counted}. {terminal.count_verdicts(every)}"), sep="\n")
     print(page.resolve().as_uri())
     return page
 

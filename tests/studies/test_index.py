@@ -67,7 +67,7 @@ def test_a_row_for_every_claim_from_the_newest_report_that_is_no_smoke_run(tmp_p
     assert f'id="{link[2]}"' in (tmp_path / link[1]).read_text()
     assert f"python -m studies.{name}" in text
     said = capsys.readouterr().out.splitlines()
-    assert said == ["1 reports. 2 claims: 1 contradicted, 1 not run.", page.resolve().as_uri()]
+    assert said == ["1 report. 2 claims: 1 contradicted, 1 not run.", page.resolve().as_uri()]
 
 
 def test_without_reports_every_claim_is_not_run(tmp_path, name):
