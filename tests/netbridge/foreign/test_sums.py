@@ -505,6 +505,18 @@ def test_as_many_tokens_as_images_do_no_harm_behind_them():
     np.testing.assert_allclose(nb.trace(joined, x).nsi, literal(net, joined[0](x)), rtol=1e-5)
 
 
+class PicksTheLast(Base):
+    """A sum of what stands ahead of the samples, or of one thing of a pile, as a solver returns its states."""
+
+    def forward(self, x):
+        return torch.stack([x, x + self.branch(x)])[-1]
+
+
+def test_an_index_ahead_of_the_samples_keeps_them(x):
+    net = stack(PicksTheLast)
+    np.testing.assert_allclose(nb.trace(net, x).nsi, literal(net, x), rtol=1e-6)
+
+
 class TakesAMask(Base):
     """Its sum is one that a trace does not see, so that it is measured at its ends."""
 
