@@ -506,7 +506,7 @@ def test_as_many_tokens_as_images_do_no_harm_behind_them():
 
 
 class PicksTheLast(Base):
-    """A sum of what stands ahead of the samples, or of one thing of a pile, as a solver returns its states."""
+    """Its new state is the last of a stack, as a solver returns its states: the samples stand along the second axis."""
 
     def forward(self, x):
         return torch.stack([x, x + self.branch(x)])[-1]
