@@ -71,8 +71,9 @@ def ensemble(
     t_eval        times at which to report the states, a row for all runs or a row per run; by default the end states
                   are reported
     t_eval_by     "dense" or "step", as in `odelab.solve`
-    events        as in `odelab.solve`; with them, and with a projection, runs go one after the other
-    project       as in `odelab.solve`
+    events        as in `odelab.solve`; each run meets its own. With `maxima`, or by two methods, runs with events go
+                  one after the other
+    project       as in `odelab.solve`; by two methods, runs with a projection go one after the other
     maxima        True keeps the largest SAI and h rho of every run; False by default
     threads       how many threads to use; as many as there are cores by default
     executor      any concurrent.futures.Executor (a process pool, MPI's, a Dask client's) over which to split the runs;
@@ -101,9 +102,19 @@ def ensemble(
     ((3, 1), True)
     >>> bool(np.allclose(runs.u[:, 0], np.exp([-1.0, -2.0, -3.0]), rtol=1e-5))
     True
+
+    Each run ends where it has come down to a half, if it does:
+
+    >>> half = ol.Event(lambda t, u, params: u[0] - 0.5, terminal=True)
+    >>> runs = ol.ensemble(decay, ol.DOPRI5, params=[[0.5], [1.0], [2.0]], events=half)
+    >>> runs.status.tolist(), runs.t.round(4).tolist()
+    (['ok', 'event', 'event'], [1.0, 0.6931, 0.3466])
+    >>> [records[0].t.round(4).tolist() for records in runs.events]
+    [[], [0.6931], [0.3466]]
     """
     from odelab.engines.lanes import causes, executors, plain, rounds  # with what runs lanes
     from odelab.engines.lanes import threads as threaded
+    from odelab.engines.lanes.watched import Watcher
 
     refuse_unknown(ensemble, _unknown, inspect.signature(solve).parameters)
     controller = adaptive() if controller is None else controller
@@ -118,7 +129,10 @@ def ensemble(
     check_workers(threads, executor)
     check_way(t_eval_by, method)
     starts, sets = batches(problem, u0, params)
-    timetable = rounds.timetable(problem, len(starts), t_span, tstops, t_eval)
+    watched = checked_events(events)
+    check_projection(project, problem)
+    has_pieces = bool(watched) and (t_eval is not None or any(event.change for event in watched))
+    timetable = rounds.timetable(problem, len(starts), t_span, tstops, t_eval, has_pieces)
     times = checked_times("t_eval", t_eval, problem) if timetable is None else timetable.wanted
     if sensitivities is not None:
         for name, given in (("maxima", maxima), ("events", events), ("project", project)):
@@ -147,15 +161,16 @@ def ensemble(
         return sensitive_ensemble(whole, system, controller)
     report = reporter(progress)
     reason = "engine='python' was asked for" if engine == "python" else obstacle_to_lanes(problem, method, controller)
-    watched = checked_events(events)
-    check_projection(project, problem)
-    if reason is None and (watched or project is not None):
-        reason = "lanes know neither `events` nor `project`"
+    if reason is None and method.switches and (watched or project is not None):
+        reason = "lanes know `events` and `project` with one method alone"
+    if reason is None and watched and maxima:
+        reason = "lanes know `maxima` without `events` alone"
     prepared = None
     if reason is None:
         try:
             names = () if timetable is None else rounds.OWN
-            prepared = threaded.prepare(problem, method, controller, times, t_eval_by, maxima, max_steps, exact, names)
+            settings = (t_eval_by, maxima, max_steps, exact, names, watched, project)
+            prepared = threaded.prepare(problem, method, controller, times, *settings)
         except Untraceable as refusal:
             reason = str(refusal)
     if prepared is not None and prepared.parameters.builds_in and params is not None:
@@ -165,22 +180,29 @@ def ensemble(
         rows = np.tile(np.array(own, dtype=float), (len(starts), 1)) if params is None or sets is None else sets
         text, task = prepared.text, prepared.task
 
-        def run_lanes(starts, rows, wanted):
+        def run_lanes(starts, rows, wanted, left=None):
             now = task._replace(t_eval=wanted)
             if executor is not None:
-                return executors.run_in_pieces(executor, text, now, starts, rows, report)
-            return threaded.run(text, now, starts, rows, threads, report)
+                return executors.run_in_pieces(executor, text, now, starts, rows, report, left)
+            return threaded.run(text, now, starts, rows, threads, report, left)
 
-        if timetable is None:
+        varied, has_own = None if params is None else sets, timetable is not None
+        followed = (watched, project, task.rows, rows, varied, has_own, t_eval_by, exact)
+        watcher = Watcher(problem, method, controller, *followed) if watched else None
+        everything = timetable or rounds.timetable(problem, len(starts), None, None, None, always=bool(watched))
+        if everything is None:
             found = run_lanes(starts, rows, times)
         else:
-            found = rounds.run_in_rounds(run_lanes, timetable, starts, rows, maxima, max_steps, method.switches)
-        varied = None if params is None else sets
-        plain.finish_alone(
-            found, problem, method, controller, starts, varied, times, t_eval_by, max_steps, exact, timetable
-        )
+            going = rounds.Rounds(
+                run_lanes, everything, has_own, starts, rows, maxima, max_steps, watcher, method.switches
+            )
+            found = going.run()
+        options = (t_eval_by, max_steps, exact, timetable, watcher, events, project)
+        plain.finish_alone(found, problem, method, controller, starts, varied, times, *options)
         causes.diagnose(found, starts, varied, problem, method, controller)
-        return with_warning(named_arrays(found, times, "compiled", problem, method, controller))
+        runs = named_arrays(found, times, "compiled", problem, method, controller)
+        runs.events = None if watcher is None else watcher.records(len(runs))
+        return with_warning(runs)
     if executor is not None:
         raise ValueError(f"`executor` takes the work of kernels only, and there is none here: {reason}.")
     alone = watched or project is not None

@@ -197,12 +197,16 @@ class Problem:
             changes = own | {"u0": np.asarray(own["u0"], dtype=complex)}
         return dataclasses.replace(self, form="", **{**self._outdated_fields(changes), **changes})
 
-    def piece(self, t0: float, t1: float, u0, window=None) -> "Problem":
-        """The same problem from another state over another span, without calling the right-hand side to check it."""
+    def piece(self, t0: float, t1: float, u0, window=None, **params) -> "Problem":
+        """The same problem from another state over another span, without calling the right-hand side to check it.
+
+        params    params=... for others than the problem's own
+        """
         part = object.__new__(Problem)
-        changes = {"t_span": checked_span((t0, t1)), "u0": checked_state(u0), "window": window}
+        changes = {"t_span": checked_span((t0, t1)), "u0": checked_state(u0), "window": window, **params}
         part.__dict__.update(self.__dict__, exact=None, references=(), invariants=(), **changes)
-        for name in ("plan", "plan_of_graph", "for_kernels"):  # which are for this span and window
+        outdated = ("plan", "plan_of_graph", "for_kernels")  # which are for this span and window
+        for name in (*outdated, "slopes_of_graph") if params else outdated:
             part.__dict__.pop(name, None)
         return part
 

@@ -103,7 +103,7 @@ DISTRIBUTIONS = (
         "studies",
         "studies",
         (same("odelab-netbridge[zoo,detect]"), *others("studies")),
-        data=("lab/*.j2", "lab/*.json", "lab/*.js", "lab/*.css", "*/shipped/*"),
+        data=("lab/*.json", "lab/report/*.j2", "lab/report/*.css", "lab/report/*.js", "shipped/*/*", "*/shipped/*"),
     ),
 )
 

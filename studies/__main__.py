@@ -1,4 +1,4 @@
-"""`python -m studies` lists the studies; `python -m studies --smoke` runs each of them in its smallest size."""
+"""`python -m studies` lists the studies by paper; --smoke runs each in its smallest size, --index writes one page."""
 
 import ast
 import subprocess
@@ -8,6 +8,20 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
+RESULTS = Path("results")
+PAPERS = {  # the studies of every paper, in its order
+    "Understanding Self-attention Mechanism via Dynamical System Perspective (2023)": (
+        *("cifar_tns", "population", "tricks", "step_control", "trajectory", "transformer", "detect", "theorem2"),
+        "three_body",
+    ),
+    "Block-level Stiffness Analysis of Residual Networks (ICLR 2023 submission)": ("block_stiffness", "stiff_euler"),
+    "ASR: Attention-alike Structural Re-parameterization (2023)": ("asr",),
+}
+OWN = ("switching", "tns_at_work", "work_precision")
+GROUPS = PAPERS | {
+    "Questions of our own": OWN,
+    "Tools": ("train", "table", "plan", "calibration", "prepare", "miniature"),
+}
 
 
 def source_of(name: str) -> Path:
@@ -45,19 +59,36 @@ def smoke() -> int:
     return 1 if failed else 0
 
 
+def index() -> int:
+    """Write one page over all reports that are there."""
+    from studies import _index  # here: it imports every study, and with them torch
+
+    _index.write(RESULTS, PAPERS | {"Questions of our own": OWN})
+    return 0
+
+
+def print_list() -> int:
+    """Every study with its headline, below its paper."""
+    width = max(map(len, names()))
+    for group, members in GROUPS.items():
+        print(f"{group}\n")
+        for name in members:
+            print(f"  python -m studies.{name.ljust(width)}  {headline(name)}")
+        print()
+    print("Each has --help. --index writes one page over all reports in results/, --smoke tries every study.")
+    return 0
+
+
 def main() -> int:
-    if sys.argv[1:] == ["--smoke"]:
-        return smoke()
-    if sys.argv[1:]:
+    answers = {"": print_list, "--smoke": smoke, "--index": index}
+    wanted = " ".join(sys.argv[1:])
+    if wanted not in answers:
         print(
-            f"python -m studies takes no argument but --smoke, got {sys.argv[1:]}; "
+            f"python -m studies takes no argument but --smoke or --index, got {sys.argv[1:]}; "
             "run one with python -m studies.NAME --help"
         )
         return 2
-    width = max(map(len, names()))
-    for name in names():
-        print(f"python -m studies.{name.ljust(width)}  {headline(name)}")
-    return 0
+    return answers[wanted]()
 
 
 if __name__ == "__main__":

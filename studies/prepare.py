@@ -13,7 +13,7 @@ from pathlib import Path
 
 from netbridge import data
 from studies.lab.command import plain_errors, require_at_least, start
-from studies.lab.images import check_root, imagenet_folder
+from studies.lab.networks import check_root, imagenet_folder
 from studies.lab.results import Results
 
 STUDY = "prepare"

@@ -38,6 +38,8 @@ class Arguments:
     """End of the interval the adaptive methods are compared on."""
     smoke: bool = False
     """A run of seconds that only shows that everything works."""
+    verbose: bool = False
+    """Print the tables and the names of all files as well."""
 
 
 def main(arguments: Arguments):

@@ -61,6 +61,8 @@ class Arguments:
     """Spectra per run of the validity map."""
     smoke: bool = False
     """A run of seconds that only shows that everything works."""
+    verbose: bool = False
+    """Print the tables and the names of all files as well."""
 
 
 def main(arguments: Arguments):

@@ -63,6 +63,8 @@ class Arguments:
     """The random starts are drawn from it."""
     smoke: bool = False
     """A run of seconds that only shows that everything works."""
+    verbose: bool = False
+    """Print the tables and the names of all files as well."""
 
 
 def main(arguments: Arguments):

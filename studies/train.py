@@ -21,22 +21,12 @@ from netbridge.train import distributed, epochs, scoring
 from studies.lab import definitions, jobs
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.figures import learning_curve
-from studies.lab.images import load_images
-from studies.lab.networks import ZOO
+from studies.lab.networks import CONTROLLERS, MULTIPLE, SHAPES, ZOO, load_images
 from studies.lab.results import Results
 from studies.lab.stiffness import follower
 
 STUDY = "train"
 TRACED = 512  # test images whose stiffness is followed through training
-SHAPES: dict[str, dict] = {  # small images need smaller networks; shipped networks are part of every download
-    "digits": {"depth": 32, "width": 4},
-    "cifar10-vit": {"network": "vit-conv", "depth": 6, "width": 96},
-    "digits-vit": {"network": "vit", "depth": 4, "width": 32},
-    "cifar10-deep": {"depth": 56},
-    "digits-deep": {"depth": 56, "width": 4},
-}
-MULTIPLE = {"fca": 16}  # FCA shares sixteen frequencies out among the channels: their number must be a multiple
-CONTROLLERS = ("constant", "se", "stepnet", "eca", "ie", "asr(se)", "cbam", "fca", "srm", "sem", "iebn")
 QUEUE = (  # the shipped networks in the order in which they are wanted
     *((name, 0) for name in CONTROLLERS[:4]),
     *((name, 1) for name in CONTROLLERS[:3]),
@@ -291,22 +281,22 @@ def describe_scores(about: dict) -> str:
 
 def train_table(number: int, arguments: Arguments) -> None:
     """Trains what is missing of one of the paper's tables, seed by seed, on those of its data sets that can be had."""
-    from studies.table import cells, design  # it is built upon this module
+    from studies import table as tables  # it is built upon this module
 
-    table = design.TABLES[number]
+    table = tables.TABLES[number]
     images = {}
     for dataset in dict.fromkeys(dataset for dataset, _ in table.columns):
         try:
             images[dataset] = load_images(STUDY, dataclasses.replace(arguments, dataset=dataset))
         except SystemExit as error:
             print(f"Left out: {dataset}. {error}\n", flush=True)
-    every = cells.cells(table, [], PAPER_SEEDS)
+    every = tables.cells_of(table, [], PAPER_SEEDS)
     diverged = []
     for seed in range(PAPER_SEEDS):
         for dataset, scale in table.columns:
             if dataset in images:
                 column = [cell for cell in every if (cell.dataset, cell.scale) == (dataset, scale)]
-                wanted = [cell.job(seed) for cell, number in cells.in_order(column) if number == seed]
+                wanted = [cell.job(seed) for cell, number in tables.in_order(column) if number == seed]
                 folder = arguments.out / f"{dataset}-{scale.recipe.name}"
                 diverged += jobs.train_all(wanted, images[dataset], folder, STUDY, arguments.device, arguments.compile)
     if diverged:
@@ -315,7 +305,7 @@ def train_table(number: int, arguments: Arguments) -> None:
 
 def measure_queue(name: str, arguments: Arguments) -> None:
     """Hands a queue over to the study whose networks it holds, at the paper's scale."""
-    study = importlib.import_module(f"studies.{name}.__main__")
+    study = importlib.import_module(f"studies.{name}")
     given = {name: getattr(arguments, name) for name in ("device", "threads", "data_root")}
     study.main(study.Arguments(train=True, full=True, **given))
 

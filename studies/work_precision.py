@@ -59,6 +59,8 @@ class Arguments:
     """Tolerance of the runs held back by stability."""
     smoke: bool = False
     """A run of seconds that only shows that everything works."""
+    verbose: bool = False
+    """Print the tables and the names of all files as well."""
 
 
 def main(arguments: Arguments):

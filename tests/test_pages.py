@@ -33,7 +33,8 @@ def test_links_lead_to_files_and_headings(page):
 
 def test_every_page_is_reached_from_the_readme():
     linked = set(re.findall(r"\]\((docs/\w+\.md)\)", PAGES[0].read_text()))
-    assert linked == {f"docs/{page.name}" for page in PAGES if page.parent.name == "docs"}
+    pages = {f"docs/{page.name}" for page in PAGES if page.parent.name == "docs"}
+    assert linked == pages - {"docs/index.md"}  # the README of the site that `make docs` builds
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -127,6 +127,7 @@ class Function:
         self.module, self.name, self.parameters, self.width = module, name, parameters, width
         self.internal, self.count, self.flags = internal, 0, module.flags
         self.result = ""
+        self.stands_apart = False  # whether it is never put into the functions that call it, which stay short
         self.places: list[str] = []  # instructions that make room for variables, at the top of the function
         self.lines: list[str] = []
 
@@ -134,7 +135,8 @@ class Function:
         types = {**TYPES, "p": "ptr noalias", "v": self.type("d")}
         named = [f"{types[kind]} %{name}" for name, kind in self.parameters.items()]
         scope, result = "internal " if self.internal else "", self.type("d") if self.result else "void"
-        head = [f"define {scope}{result} @{self.name}({', '.join(named)}) {{", "entry:"]
+        apart = " noinline" if self.stands_apart else ""
+        head = [f"define {scope}{result} @{self.name}({', '.join(named)}){apart} {{", "entry:"]
         return [*head, *self.places, *self.lines, f"ret {result} {self.result}".rstrip(), "}"]
 
     def type(self, kind: str, width: int | None = None) -> str:
@@ -204,6 +206,14 @@ class Function:
 
     def choose(self, condition: str, kind: str, a, b) -> str:
         return self.value(f"select i1 {condition}, {TYPES[kind]} {a}, {TYPES[kind]} {b}")
+
+    def fenced(self, value: str) -> str:
+        """A double of which LLVM does not see where it comes from: nothing is computed together with its origin."""
+        kind = self.type("d")
+        suffix = "f64" if self.width == 1 else f"v{self.width}f64"
+        return self.value(
+            f"call {kind} {self.module.declare(kind, f'@llvm.arithmetic.fence.{suffix}', [kind])}({kind} {value})"
+        )
 
     def any(self, condition: str) -> str:
         """Does a condition hold in any lane?"""

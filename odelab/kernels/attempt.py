@@ -66,6 +66,7 @@ class Attempt(NamedTuple):
     status    the node of the `Status` after the attempt, ATTEMPTS_SPENT while the run goes on
     row       what is recorded of an accepted step: time, size, error, SAI, h rho and the state
     step      {name: node}: what the states inside the step depend on
+    new       the state after the step, whether or not it is accepted
     twins     as `twin_squares` has them, where steps are recorded and the method has twin stages; else None
     end       the place of the input "end" among the parameters, of listed steps; else None
     """
@@ -75,6 +76,7 @@ class Attempt(NamedTuple):
     status: Node
     row: list[Node]
     step: dict[str, Node]
+    new: list[Node]
     twins: tuple[Node, Node, Node] | None = None
     end: Node | None = None
 
@@ -129,7 +131,8 @@ def attempt(asked: Asked, slopes_at: Callable, graph: Graph, params, project: Ca
     row, twins = row_of(asked, graph, carried["t"][1], kept) if asked.rows else [], None
     if asked.rows and method.twin_stages is not None:
         twins = twin_squares(method, *(kept[name] for name in ("old", "dt", "slopes")))
-    return Attempt(graph, carried, status, row, step_of(graph, kept), twins, place_of_end(asked, graph))
+    new = [graph_node(graph, x) for x in kept["new"]]
+    return Attempt(graph, carried, status, row, step_of(graph, kept), new, twins, place_of_end(asked, graph))
 
 
 def unless_raised(graph: Graph, status, carried):

@@ -1,5 +1,6 @@
 """The state inside a step as a graph, by the continuous extension of the method or by a step of its own."""
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -17,13 +18,16 @@ from odelab.kernels.modules import module_of_run
 from odelab.methods.extension import LOOKED_AT, squared_error_inside
 
 
-def inside(asked: Asked, slopes_at: Callable, graph: Graph, params, by: str) -> tuple[list[Node], Node]:
+def inside(
+    asked: Asked, slopes_at: Callable, graph: Graph, params, by: str, project: Callable | None = None
+) -> tuple[list[Node], Node]:
     """The state at time `at` of a step that began at `began` and led to t and u, and by how much it is doubtful.
 
     The inputs are those that `Attempt.step` names, "at", the carried time and state after the step, and the tolerance.
     The doubt is `squared_error_inside`, zero where a method has no Jacobian or steps are fixed.
 
-    by    "dense", by the continuous extension (`odelab.methods.extension`), or "step", by a step that ends there
+    by         "dense", by the continuous extension (`odelab.methods.extension`), or "step", by a step that ends there
+    project    the user's projection as a function of nodes, None where there is none
     """
     n, method = asked.n, asked.method
     slopes_at = in_window(asked, graph, slopes_at)
@@ -46,6 +50,7 @@ def inside(asked: Asked, slopes_at: Callable, graph: Graph, params, by: str) -> 
             step = params, began, old, dt, parts, theta, float(method.gamma)
             solve = Factors(rows, dt * float(method.gamma)).solve
             doubt = doubt + squared_error_inside(slopes_at, *step, solve, graph.input("rtol"), atol)
+    state = state if project is None else project(state)
     return [choose(at == t, end, within) for end, within in zip(new, state, strict=True)], choose(at == t, 0.0, doubt)
 
 
@@ -57,49 +62,79 @@ def state_at(theta, old, parts) -> Array:
     return Array.of(list(old + theta * change))
 
 
-class Look(NamedTuple):
-    """A compiled look inside steps.
+class OverSteps(NamedTuple):
+    """A compiled function of many steps.
 
     machine    the code, which lives as long as this object
-    call       the function `look`
+    call       the function, of addresses of times, states, step sizes, what is given and results, then how many steps
+               there are and how far apart in memory what is given to them lies
     """
 
     machine: Machine
     call: Callable
+
+    def __call__(self, t, u, h, given, width: int) -> np.ndarray:
+        """The results (m, width) for times (m,), states (m, n) and sizes (m,).
+
+        given    numbers for all steps, or a row of them for each
+        """
+        out = np.zeros((len(h), width))
+        if len(h):
+            arrays = [np.ascontiguousarray(x, dtype=float) for x in (t, u, h, given)]
+            self.call(*map(address, (*arrays, out)), len(h), given.shape[-1] if given.ndim == 2 else 0)
+        return out
+
+
+def over_steps(asked: Asked, slopes: store.Traced, names: list[str], results: Callable) -> OverSteps:
+    """The machine code of what is computed of single steps.
+
+    names      of what is given, in order
+    results    results(graph, slopes_at, t, old, h): the nodes of what is computed of a step
+    """
+    n, graph, module = asked.n, Graph(trusted=True), module_of_run(False, slopes)
+    arrays = ("times", "states", "sizes", "given", "out")
+    function = module.function("steps", {**dict.fromkeys(arrays, "p"), "count": "l", "apart": "l"})
+    slopes_at = in_window(asked, graph, store.slopes_in(graph, slopes))
+    found = results(graph, slopes_at, graph.input("began"), graph.inputs("old", n), graph.input("dt"))
+    with function.over("%count") as k:
+        row, own = function.whole("mul", k, n), function.place("%given", function.whole("mul", k, "%apart"))
+        inputs = {name: function.load("d", own, place) for place, name in enumerate(names)}
+        inputs |= {f"old{i}": function.load("d", "%states", function.whole("add", row, i)) for i in range(n)}
+        inputs |= {"began": function.load("d", "%times", k), "dt": function.load("d", "%sizes", k)}
+        first = function.whole("mul", k, len(found))
+        for place, value in enumerate(function.graph(graph, found, inputs)):
+            function.store("d", value, "%out", function.whole("add", first, place))
+    machine = Machine(module.text())
+    return OverSteps(machine, machine.function("steps", 7))
 
 
 def look_of(problem, method, controller) -> Callable:
     """The largest errors inside many steps of a method with a Jacobian; raises `Untraceable` where there is none.
 
     It is called with times (m,), states (m, n) and step sizes (m,) and returns the squares of the errors over the
-    tolerance, summed over components, and at which fractions of the steps they are.
+    tolerance, summed over components, and at which fractions of the steps they are. Parameters and windows of the
+    problem are those of all steps, unless a row of them is given for each step.
     """
     slopes, vector = store.slopes_of(problem), np.ndim(controller.atol) > 0
     asked = Asked(problem.size, method, controller.law, vector, windowed=problem.window is not None)
     key = ("look", id(method), problem.size, vector, asked.windowed, slopes.key)
-    found = store.kernel(key, lambda: made_look(asked, slopes), method)
-    given = np.array(
-        [*slopes.parameters.values, controller.rtol, *np.atleast_1d(controller.atol), *(problem.window or ())]
-    )
+    tolerances = [f"atol{i}" for i in range(asked.n)] if vector else ["atol"]
+    names = ["rtol", *tolerances, *slopes.parameters.names, *(WINDOW if asked.windowed else ())]
+    found = store.kernel(key, lambda: over_steps(asked, slopes, names, functools.partial(worst_inside, asked)), method)
+    fixed = [controller.rtol, *np.atleast_1d(controller.atol)]
+    usual = np.array([*slopes.parameters.values, *(problem.window or ())])
 
-    def look(t, u, h):
-        arrays = [np.ascontiguousarray(x, dtype=float) for x in (t, u, h)]
-        squares, fractions = np.zeros(len(h)), np.zeros(len(h))
-        if len(h):
-            found.call(*map(address, (*arrays, given, squares, fractions)), len(h))
-        return squares, fractions
+    def look(t, u, h, own=usual):
+        before = np.broadcast_to(fixed, (*own.shape[:-1], len(fixed)))
+        return tuple(found(t, u, h, np.concatenate([before, own], axis=-1), 2).T)
 
     return look
 
 
-def made_look(asked: Asked, slopes: store.Traced) -> Look:
-    n, method, graph = asked.n, asked.method, Graph(trusted=True)
-    module = module_of_run(False, slopes)
-    names = ("times", "states", "sizes", "given", "squares", "fractions")
-    function = module.function("look", {**dict.fromkeys(names, "p"), "count": "l"})
-    slopes_at = in_window(asked, graph, store.slopes_in(graph, slopes))
-    t, h, old = graph.input("began"), graph.input("dt"), graph.inputs("old", n)
-    atol = graph.inputs("atol", n) if asked.vector_tolerance else graph.input("atol")
+def worst_inside(asked: Asked, graph: Graph, slopes_at: Callable, t, old, h) -> list[Node]:
+    """The square of the largest error that is found inside a step, and at which fraction of it."""
+    method = asked.method
+    atol = graph.inputs("atol", asked.n) if asked.vector_tolerance else graph.input("atol")
     step, prepare, _ = steps_of(asked, graph)
     known = prepare(t, old, slopes_at(t, old), ())
     new, _, _, increments, _ = step(slopes_at, (), t, old, known, h, h)
@@ -111,16 +146,23 @@ def made_look(asked: Asked, slopes: store.Traced) -> Look:
             slopes_at, (), t, old, h, parts, theta, float(method.gamma), solve, graph.input("rtol"), atol
         )
         worst, place = choose(square > worst, square, worst), choose(square > worst, theta, place)
-    tolerances = [f"atol{i}" for i in range(n)] if asked.vector_tolerance else ["atol"]
-    given = [*slopes.parameters.names, "rtol", *tolerances, *(WINDOW if asked.windowed else ())]
-    inputs = {name: function.load("d", "%given", k) for k, name in enumerate(given)}
-    with function.over("%count") as k:
-        row = function.whole("mul", k, n)
-        here = {f"old{i}": function.load("d", "%states", function.whole("add", row, i)) for i in range(n)}
-        here |= {"began": function.load("d", "%times", k), "dt": function.load("d", "%sizes", k)}
-        for array, value in zip(
-            ("squares", "fractions"), function.graph(graph, [worst, place], inputs | here), strict=True
-        ):
-            function.store("d", value, f"%{array}", k)
-    machine = Machine(module.text())
-    return Look(machine, machine.function("look", 7))
+    return [worst, place]
+
+
+def step_of(problem, method) -> Callable:
+    """Steps taken again to other ends; raises `Untraceable` where there are none.
+
+    It is called with times (m,), states (m, n), step sizes (m,) and parameters and windows, a row for each step, and
+    returns the states (m, n) after the steps, NaN where factors without pivoting do not solve their systems.
+    """
+    slopes, n = store.slopes_of(problem), problem.size
+    asked = Asked(n, method, None, windowed=problem.window is not None)
+    names = [*slopes.parameters.names, *(WINDOW if asked.windowed else ())]
+
+    def after(graph: Graph, slopes_at: Callable, t, old, h):
+        step, prepare, _ = steps_of(asked, graph)
+        return list(step(slopes_at, (), t, old, prepare(t, old, slopes_at(t, old), ()), h, h)[0])
+
+    key = ("step", id(method), n, asked.windowed, slopes.key)
+    found = store.kernel(key, lambda: over_steps(asked, slopes, names, after), method)
+    return lambda t, u, h, own: found(t, u, h, own, n)

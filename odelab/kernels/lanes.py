@@ -14,11 +14,13 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from odelab.graph.llvm import Function, Module
+from odelab.graph.llvm import Function, Module, Variable
 from odelab.graph.nodes import Graph, Node, arguments_of, choose, logical, used
+from odelab.kernels import watching
 from odelab.kernels.attempt import Asked, Attempt, attempt, fixed_names
 from odelab.kernels.beginning import add_begin, beginning
 from odelab.kernels.inside import inside
+from odelab.kernels.watching import Watched
 from odelab.status import Status
 
 NOBODY, RETIRED = -1, -2  # instead of a run's index: the lane waits for a run; the queue was empty when it asked
@@ -27,8 +29,8 @@ WIDE, NARROW = 16, 8  # lanes in one vector
 MANY, AT_ONCE = 1_700, 8  # vectors are narrow from so many operations on, or from so many that wait for no other
 ARGUMENTS = {
     **dict.fromkeys(("queue", "share", "fixed", "starts", "params", "block", "ends", "times", "counts", "codes"), "p"),
-    **dict.fromkeys(("maxima", "at", "points", "doubts", "turned"), "p"),
-    **dict.fromkeys(("runs", "sweeps", "most", "wanted"), "l"),
+    **dict.fromkeys(("maxima", "at", "points", "doubts", "turned", "left", "resumes", "longest", "log", "logged"), "p"),
+    **dict.fromkeys(("runs", "sweeps", "most", "wanted", "room"), "l"),
 }
 TURNED = ["by_implicit", "turns_changes", "turns_tried", "turns_refused"]  # what is told of a run by two methods
 SHARE = ("following", "after", "portion", "idle")  # whole numbers of a thread
@@ -39,18 +41,23 @@ class Rows(NamedTuple):
 
     carried       what an attempt carries
     parameters    of the run
-    step          what the states inside the last step depend on, and the next time wanted, "due"
-    whole         "point", the number of that time, "status" and "index", the number of the run
+    step          what the states inside the last step depend on, where they are looked at
+    longest       the same of the longest step, where events are looked for that it may hide
+    due           "due", the next time wanted
+    whole         "point", the number of that time, "near", whether the last step may hold an event, "status" and
+                  "index", the number of the run
     """
 
     carried: list[str]
     parameters: list[str]
     step: list[str]
+    longest: list[str]
+    due: list[str]
     whole: list[str]
 
     @property
     def all(self) -> list[str]:
-        return [*self.carried, *self.parameters, *self.step, *self.whole]
+        return [*self.carried, *self.parameters, *self.step, *self.longest, *self.due, *self.whole]
 
     def at(self, name: str) -> int:
         """Where a row begins, in numbers."""
@@ -71,7 +78,16 @@ def vector_width(attempt: Attempt) -> int:
     return WIDE if len(depth) < min(MANY, AT_ONCE * max(depth.values())) else NARROW
 
 
-def add_lanes(module: Module, asked: Asked, slopes_in: Callable, parameters: list[str], points: str, own=()) -> Rows:
+def add_lanes(
+    module: Module,
+    asked: Asked,
+    slopes_in: Callable,
+    parameters: list[str],
+    points: str,
+    own=(),
+    watched: Watched | None = None,
+    project_in: Callable | None = None,
+) -> Rows:
     """The function `lanes(...)` of a module, with the arguments that `ARGUMENTS` names; returns what a lane keeps.
 
     slopes_in    slopes_in(graph): the right-hand side as a function of nodes of a graph
@@ -79,32 +95,36 @@ def add_lanes(module: Module, asked: Asked, slopes_in: Callable, parameters: lis
     points       how states at the times `at` are found, "dense" or "step"; "" where none are wanted
     own          those of `odelab.kernels.attempt.fixed_names` that each run has of its own, behind its parameters; then
                  `at` has a row for each run, too
+    watched      the events of the runs; None where there are none
+    project_in   project_in(graph): the projection as a function of nodes, None where there is none
     """
     graph, parameters = Graph(trusted=True), [*parameters, *own]
     fixed = [name for name in fixed_names(asked) if name not in own]
-    one = attempt(asked, slopes_in(graph), graph, ())
-    step = [*one.step, "due"] if points else []
-    rows = Rows(list(one.carried), parameters, step, [*(["point"] if points else []), "status", "index"])
+    one = attempt(asked, slopes_in(graph), graph, (), project_in and project_in(graph))
+    step = list(one.step) if points else watching.step_rows(asked) if watched else []
+    longest = watching.longest_rows(asked) if watched else []
+    whole = [*(["point"] if points else []), *(["near"] if watched else []), "status", "index"]
+    rows = Rows(list(one.carried), parameters, step, longest, ["due"] if points else [], whole)
     begin_graph = Graph(trusted=True)
     first = beginning(asked, slopes_in(begin_graph), begin_graph, ())
     begin = add_begin(module, begin_graph, first, rows.carried, fixed, parameters, LANES)
-    within = add_inside(module, asked, slopes_in, rows, fixed, points) if points else None
-    parts = Parts(module, asked, rows, fixed, bool(own))
-    fill = None if within is None else add_fill_points(parts, within)
+    parts = Parts(module, asked, rows, fixed, bool(own), watched)
+    fill = add_fill_points(parts, add_inside(parts, slopes_in, project_in, points)) if points else None
     look_after = add_look_after(parts, begin, fill)
+    near = watching.near(asked, watched) if watched else None
     function = module.function("lanes", ARGUMENTS, vector_width(one))
     given = {name: function.everywhere("d", function.load("d", "%fixed", k, 1)) for k, name in enumerate(fixed)}
     given["most"] = function.everywhere("l", "%most")
     flagged, made = function.variable("b", "true", 1), function.variable("l", "0", 1)
     with function.repeat() as again_when:
-        with function.when(flagged.get()), function.over(LANES) as lane:
-            function.call(look_after, *(f"%{name}" for name in ARGUMENTS), lane)
+        with function.when(flagged.get()):
+            function.call(look_after, *(f"%{name}" for name in ARGUMENTS))
         flagged.set("false")
         busy = function.compare("slt", function.load("l", "%share", SHARE.index("idle"), 1), LANES)
         left = function.compare("slt", made.get(), "%sweeps")
         more = function.logical("and", busy, left, 1)
         with function.when(more), function.over(LANES, function.width) as group:
-            some = function.any(sweep(function, one, rows, group, given))
+            some = function.any(sweep(function, one, rows, group, given, near))
             flagged.set(function.logical("or", flagged.get(), some, 1))
         made.set(function.whole("add", made.get(), 1))
         again_when(more)
@@ -119,6 +139,17 @@ class Parts(NamedTuple):
     rows: Rows
     fixed: list[str]
     has_own_times: bool
+    watched: Watched | None
+
+    def value_of(self, function: Function, name: str) -> str:
+        """The value of a row of a column, or of what all runs have in common.
+
+        Parameters of events are those of runs.
+        """
+        name = name[1:] if name[0] == "e" and name[1:] in self.rows.parameters else name
+        if name in self.fixed:
+            return function.load("d", "%fixed", self.fixed.index(name))
+        return function.load("d", "%column", self.rows.at(name))
 
     def wanted_of(self, function: Function, run: str) -> str:
         """Where the wanted times of a run begin."""
@@ -127,9 +158,7 @@ class Parts(NamedTuple):
         return function.place("%at", function.whole("mul", run, function.whole("add", "%wanted", 1)))
 
 
-def add_inside(
-    module: Module, asked: Asked, slopes_in: Callable, rows: Rows, fixed: list[str], points: str, pool: str = ""
-) -> Function:
+def add_inside(parts: Parts, slopes_in: Callable, project_in: Callable | None, points: str, pool: str = "") -> Function:
     """The function `inside(column, fixed, when, out, doubt)`: the state at a time within the last step of a lane.
 
     `doubt` keeps the largest of what makes the states of a run doubtful.
@@ -137,12 +166,11 @@ def add_inside(
     pool    what the names of functions end with, where there are several of them
     """
     graph = Graph(trusted=True)
-    state, doubt = inside(asked, slopes_in(graph), graph, (), points)
+    state, doubt = inside(parts.asked, slopes_in(graph), graph, (), points, project_in and project_in(graph))
     names = ("column", "fixed", "when", "out", "doubt")
-    function = module.function(f"inside{pool}", dict.fromkeys(names, "p"), internal=True)
+    function = parts.module.function(f"inside{pool}", dict.fromkeys(names, "p"), internal=True)
     known = {operation[2] for operation in graph.ops if operation[0] == "in"} - {"at"}
-    inputs = {name: function.load("d", "%fixed", fixed.index(name)) for name in known & set(fixed)}
-    inputs |= {name: function.load("d", "%column", rows.at(name)) for name in known - set(fixed)}
+    inputs = {name: parts.value_of(function, name) for name in known}
     inputs["at"] = function.load("d", "%when", 0)
     before = graph.input("before")
     inputs["before"] = function.load("d", "%doubt", 0)
@@ -159,30 +187,51 @@ def sweep(
     rows: Rows,
     group: str,
     fixed: dict[str, str],
+    near: Node | None = None,
     leaves: Node | None = None,
 ) -> str:
     """One attempt in the lanes from `group` on; returns which of them have to be looked after.
 
+    near      where an event may be, None where there are none
     leaves    which lanes the rule asks for, where there are two methods
     """
-    graph = attempt.graph
+    graph, n = attempt.graph, sum(name.startswith("old") for name in rows.step)
     places = {name: function.whole("add", group, rows.at(name)) for name in rows.all}
     after = {name: now for name, (_, now) in attempt.carried.items()}
     kinds = {name: now.kind for name, now in after.items()} | dict.fromkeys(rows.whole, "l")
-    read = [*rows.carried, *rows.parameters, *(["due"] if rows.step else []), "index"]
+    read = [*rows.carried, *rows.parameters, *rows.longest, *rows.due, "index"]
     inputs = {name: function.load(kinds.get(name, "d"), "%block", places[name], aligned=64) for name in read}
     after["status"] = status_of_lane(attempt)
     flagged = logical("or", after["status"] != 0, after["steps"] + after["rejected"] >= graph.input("most", "l"))
     if leaves is not None:
         flagged = logical("or", flagged, leaves)
-    if rows.step:
+    if rows.due:
         ends = graph.input("t0"), graph.input("t1")
         flagged = logical("or", flagged, passed_by(graph.input("due"), after["t"], *ends))
+    has_run = graph.input("index", "l") >= 0
+    flagged = logical("and", flagged, has_run)
+    after |= watching.longest_step(attempt, rows.longest)
+    if rows.due:
         after |= {name: attempt.step[name].real() for name in rows.step if name in attempt.step}
-    flagged = logical("and", flagged, graph.input("index", "l") >= 0)
-    *values, some = function.graph(graph, [*after.values(), flagged], inputs | fixed)
-    for name, value in zip(after, values, strict=True):
+    seen = [] if near is None else ["dt", *(name for name in watching.inputs_of(near) if name in attempt.step)]
+    accepted = logical("and", has_run, after["steps"] != attempt.carried["steps"][0])
+    new = {} if near is None else {f"u{i}": x for i, x in enumerate(attempt.new)}
+    nodes = [*after.values(), flagged, accepted, *(attempt.step[name] for name in seen), *new.values()]
+    found = function.graph(graph, nodes, inputs | fixed)
+    some, accepted, *others = found[len(after) :]
+    for name, value in zip(after, found, strict=False):
         function.store(kinds.get(name, "d"), value, "%block", places[name], aligned=64)
+    if near is not None:
+        now = inputs | dict(zip([*seen, *new], others, strict=True))
+        now |= {f"e{name}": inputs[name] for name in rows.parameters}
+        is_near = function.logical("and", accepted, watching.add_near(function, near, now, fixed))
+        with function.when(function.any(is_near)):
+            before = {"began": inputs["t"], "dt": now["dt"], **{f"old{i}": inputs[f"u{i}"] for i in range(n)}}
+            for name, value in before.items():
+                function.store("d", value, "%block", places[name], aligned=64)
+            whole = function.value(f"zext {function.type('b')} {is_near} to {function.type('l')}")
+            function.store("l", whole, "%block", places["near"], aligned=64)
+        some = function.logical("or", some, is_near)
     return some
 
 
@@ -201,29 +250,78 @@ def passed_by(due: Node, t: Node, t0: Node, t1: Node) -> Node:
 
 
 def add_look_after(parts: Parts, begin: Function, fill: Function | None) -> Function:
-    """The function that hands in what the run of one lane has come to, and lets the next one begin where it has ended.
+    """The function that hands in what the runs of lanes have come to, and lets the next ones begin where they ended.
 
-    Its arguments are those of `lanes` and the number of the lane.
+    Its arguments are those of `lanes`. A run that has left its lane because of an event and goes on is looked after
+    again: the states that are wanted of its last step are still due, or it may be over.
     """
-    function, rows = parts.module.function("look_after", {**ARGUMENTS, "lane": "l"}, internal=True), parts.rows
-    column = function.place("%block", "%lane")
+    look = None
+    if parts.watched is not None and parts.watched.projection is None:
+        look = watching.add_look(parts.module, parts.asked, parts.watched, parts.value_of)
+    function = parts.module.function("look_after", ARGUMENTS, internal=True)
+    function.stands_apart = True
+    with function.over(LANES) as lane:
+        look_after_lane(function, parts, function.place("%block", lane), begin, fill, look)
+    return function
+
+
+def look_after_lane(function: Function, parts: Parts, column: str, begin: Function, fill, look):
+    """The same for one lane."""
+    rows, resumed = parts.rows, function.variable("b", "false")
 
     def number(name: str) -> str:
         return function.load("l", column, rows.at(name))
 
-    index = number("index")
-    with function.when(function.compare("sge", index, 0)):
-        if fill is not None:
-            at = parts.wanted_of(function, index)
-            function.call(fill, column, index, "%fixed", at, "%points", "%doubts", "%wanted")
-        spent = function.compare("sge", function.whole("add", number("steps"), number("rejected")), "%most")
-        over = function.logical("or", function.compare("ne", number("status"), 0), spent)
-        with function.when(over):
-            hand_in(function, parts, column, index)
-            function.store("l", str(NOBODY), column, rows.at("index"))
-    with function.when(function.compare("eq", number("index"), NOBODY)):
-        take_next(function, parts, column, begin)
-    return function
+    if parts.watched is not None:
+        told = function.block_of_memory(2)
+        with function.when(function.compare("ne", number("near"), 0)):
+            function.store("l", "0", column, rows.at("near"))
+            if look is None:
+                leave(function, parts, column, number("index"))
+            else:
+                function.call(look, column, "%fixed", told)
+                with function.when(function.compare("ne", function.load("l", told, 0), 0)):
+                    leave(function, parts, column, number("index"))
+                index = number("index")
+                noted = function.compare("ne", function.load("l", told, 1), 0)
+                with function.when(function.logical("and", noted, function.compare("sge", index, 0))):
+                    place = function.fetch_add("%logged", 1)
+                    with function.either(function.compare("slt", place, "%room")) as otherwise:
+                        log_step(function, parts, column, place)
+                        otherwise()
+                        leave(function, parts, column, index)
+    with function.repeat() as again_when:
+        resumed.set("false")
+        index = number("index")
+        with function.when(function.compare("sge", index, 0)):
+            if fill is not None:
+                at = parts.wanted_of(function, index)
+                function.call(fill, column, index, "%fixed", at, "%points", "%doubts", "%wanted")
+            spent = function.compare("sge", function.whole("add", number("steps"), number("rejected")), "%most")
+            over = function.logical("or", function.compare("ne", number("status"), 0), spent)
+            with function.when(over):
+                hand_in(function, parts, column, index)
+                function.store("l", str(NOBODY), column, rows.at("index"))
+        with function.when(function.compare("eq", number("index"), NOBODY)):
+            take_next(function, parts, column, begin, resumed)
+        again_when(resumed.get())
+
+
+def log_step(function: Function, parts: Parts, column: str, place: str):
+    """Write the last step of a lane down."""
+    names = watching.logged_rows(parts.asked)
+    first = function.whole("mul", place, len(names))
+    for k, name in enumerate(names):
+        number = function.load("l", column, parts.rows.at(name))
+        function.store("l", number, "%log", function.whole("add", first, k))
+
+
+def leave(function: Function, parts: Parts, column: str, index: str):
+    """Hand out a run in whose last step an event may lie, with all that its lane keeps."""
+    hand_in(function, parts, column, index)
+    copy_numbers(function, column, LANES, left_of(function, parts, index), 1, len(parts.rows.all))
+    function.store("l", str(int(Status.EVENT)), "%codes", index)
+    function.store("l", str(NOBODY), column, parts.rows.at("index"))
 
 
 def hand_in(function: Function, parts: Parts, column: str, index: str):
@@ -240,17 +338,43 @@ def hand_in(function: Function, parts: Parts, column: str, index: str):
         for k, name in enumerate(names):
             value = function.load(kind, column, rows.at(name))
             function.store(kind, value, array, function.whole("add", first, k))
+    if rows.longest:
+        first, count = function.place(column, rows.at(rows.longest[0])), len(rows.longest)
+        there = function.place("%longest", function.whole("mul", index, count))
+        copy_numbers(function, first, LANES, there, 1, count)
 
 
-def take_next(function: Function, parts: Parts, column: str, begin: Function):
+def left_of(function: Function, parts: Parts, run: str) -> str:
+    """Where the numbers of a run are kept when it leaves its lane."""
+    return function.place("%left", function.whole("mul", run, len(parts.rows.all)))
+
+
+def copy_numbers(function: Function, here: str, apart: int, there: str, distance: int, count: int):
+    """Copy so many numbers, which lie `apart` from each other here and `distance` there."""
+    with function.over(count) as k:
+        value = function.load("l", here, function.whole("mul", k, apart))
+        function.store("l", value, there, function.whole("mul", k, distance))
+
+
+def take_next(function: Function, parts: Parts, column: str, begin: Function, resumed: Variable):
     """Begin the next run of the queue in a lane, or retire the lane where the queue is empty.
 
-    A retired lane keeps sweeping. It stands at t1, and therefore does not move.
+    A run that has left its lane because of an event goes on where it was. A retired lane keeps sweeping. It stands at
+    t1, and therefore does not move.
     """
     rows, idle = parts.rows, function.place("%share", SHARE.index("idle"))
     run = next_run(function)
     with function.either(function.compare("slt", run, "%runs")) as otherwise:
-        begin_run(function, parts, column, begin, run)
+        if parts.watched is None:
+            begin_run(function, parts, column, begin, run)
+        else:
+            has_left = function.compare("ne", function.load("l", "%resumes", run), 0)
+            with function.either(has_left) as begins:
+                copy_numbers(function, left_of(function, parts, run), 1, column, LANES, len(rows.all))
+                function.store("l", run, column, rows.at("index"))
+                resumed.set("true")
+                begins()
+                begin_run(function, parts, column, begin, run)
         otherwise()
         function.store("l", str(RETIRED), column, rows.at("index"))
         end = ("%fixed", parts.fixed.index("t1")) if "t1" in parts.fixed else (column, rows.at("t1"))
@@ -271,17 +395,20 @@ def next_run(function: Function) -> str:
 
 
 def begin_run(function: Function, parts: Parts, column: str, begin: Function, run: str):
-    """Write the first values of a run into a lane."""
+    """Begin a run in a lane."""
     rows = parts.rows
     state = function.place("%starts", function.whole("mul", run, parts.asked.n))
     own = function.place("%params", function.whole("mul", run, len(rows.parameters)))
     function.call(begin, state, "%fixed", own, column, function.block_of_memory(1))
     for k, name in enumerate(rows.parameters):
         function.store("d", function.load("d", own, k), column, rows.at(name))
-    function.store("l", "0", column, rows.at("status"))
+    if rows.longest:
+        first, count = function.place(column, rows.at(rows.longest[0])), len(rows.longest)
+        copy_numbers(function, function.place("%longest", function.whole("mul", run, count)), 1, first, LANES, count)
+    for name in rows.whole[:-1]:
+        function.store("l", "0", column, rows.at(name))
     function.store("l", run, column, rows.at("index"))
-    if rows.step:
-        function.store("l", "0", column, rows.at("point"))
+    if rows.due:
         function.store("d", function.load("d", parts.wanted_of(function, run), 0), column, rows.at("due"))
 
 

@@ -19,9 +19,9 @@ def module_of_run(exact: bool, *traced: Traced | None) -> Module:
     return exact_module(*traced) if exact else Module("contract", TIMES)
 
 
-def module_of_lanes(exact: bool, traced: Traced) -> Module:
+def module_of_lanes(exact: bool, *traced: Traced | None) -> Module:
     """The module of an ensemble, which has elementary functions of its own: they are computed in all lanes at once."""
-    return exact_module(traced) if exact else Module("contract", TIMES, FAST)
+    return exact_module(*traced) if exact else Module("contract", TIMES, FAST)
 
 
 def module_of_large() -> Module:

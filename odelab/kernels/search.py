@@ -23,9 +23,10 @@ from odelab.kernels.modules import module_of_run
 from odelab.kernels.store import Traced
 from odelab.runs import roots
 
+# knots is 1 where each step begins where the one before it ends, else 2; apart is the distance of the params of steps
 ARGUMENTS = {
     **dict.fromkeys(("times", "states", "sizes", "params", "last", "places", "zeros", "unsure"), "p"),
-    **dict.fromkeys(("count", "room"), "l"),
+    **dict.fromkeys(("count", "room", "knots", "apart"), "l"),
 }
 PLACES = ("step", "found", "doubts", "failed")  # whole numbers: the next step, zeros, steps in `unsure`, an error
 ROWS = 64  # zeros in one call of the kernel, at first
@@ -46,37 +47,45 @@ def search_of(problem, method, function: Callable) -> Callable:
     """The search for zeros of an event's function; raises `Untraceable` where there is none.
 
     It is called with times (m+1,), states (m+1, n), step sizes (m,) and the function's value at the start, and returns
-    (t, directions, states) of the zeros it found, and the numbers of the steps of which it is not sure.
+    (t, directions, states) of the zeros it found, and the numbers of the steps of which it is not sure. Parameters,
+    those of the event behind those of the right-hand side, and the window are those of the problem unless others are
+    given, `own`.
     """
-    slopes, event = store.slopes_of(problem), store.event_of(function, problem)
-    mass = None if problem.mass is None else problem.mass_matrix.entries
-    asked = Asked(problem.size, method, None, windowed=problem.window is not None, mass=mass)
-    key = ("search", id(method), problem.size, asked.windowed, mass, slopes.key, event.key)
-    found = store.kernel(key, lambda: made(asked, slopes, event), method)
-    params = np.array([*slopes.parameters.values, *event.parameters.values, *(problem.window or ())])
+    found, params = kernel_of(problem, method, function)
 
-    def search(t, u, h, before):
-        return zeros_found(
-            found, params, np.ascontiguousarray(t), np.ascontiguousarray(u), np.ascontiguousarray(h), before
-        )
+    def search(t, u, h, before, own=params):
+        zeros, unsure = zeros_found(found, own, t, u, h, before)
+        return zeros[:, 0], zeros[:, 1].astype(int), zeros[:, 3:], unsure
 
     return search
 
 
+def search_of_many(problem, method, function: Callable) -> Callable:
+    """The same for steps of many runs.
+
+    It is called with times (m, 2) and states (m, 2, n) at both ends, step sizes (m,) and `own`, a row for each step,
+    and returns rows (t, direction, number of the step, state) of the zeros it found, and the numbers of the steps of
+    which it is not sure.
+    """
+    found = kernel_of(problem, method, function)[0]
+    return lambda t, u, h, own: zeros_found(found, own, t.ravel(), u.reshape(-1, u.shape[-1]), h, 0.0)
+
+
 def zeros_found(search: Search, params, t, u, h, before):
-    """The zeros on the steps between the times `t`, by a kernel that is called until all steps have been searched."""
+    """The zeros on some steps, by a kernel that is called until all have been searched, and the unsure steps."""
+    t, u, h, params = map(np.ascontiguousarray, (t, u, h, params))
+    knots, apart = (2, params.shape[1]) if params.ndim == 2 else (1, 0)
     places, unsure = np.zeros(len(PLACES), np.int64), np.empty(len(h), np.int64)
     last, rows, found = np.array([float(before)]), ROWS, []
     while places[0] < len(h):
-        zeros = np.empty((rows, 2 + u.shape[1]))
+        zeros = np.empty((rows, 3 + u.shape[1]))
         places[1] = 0
-        search.call(*map(address, (t, u, h, params, last, places, zeros, unsure)), len(h), rows)
+        search.call(*map(address, (t, u, h, params, last, places, zeros, unsure)), len(h), rows, knots, apart)
         if places[3]:
             raise ArithmeticError("the function of an event raises an error, which plain Python shall tell")
         found.append(zeros[: places[1]])
         rows *= 4
-    zeros = np.concatenate(found)
-    return zeros[:, 0], zeros[:, 1].astype(int), zeros[:, 2:], unsure[: places[2]]
+    return np.concatenate(found) if found else np.empty((0, 3 + u.shape[1])), unsure[: places[2]]
 
 
 def made(asked: Asked, slopes: Traced, event: Traced) -> Search:
@@ -86,26 +95,80 @@ def made(asked: Asked, slopes: Traced, event: Traced) -> Search:
     return Search(machine, machine.function("search", len(ARGUMENTS)))
 
 
+def kernel_of(problem, method, function: Callable) -> tuple[Search, np.ndarray]:
+    """The kernel of the search, and what the problem itself gives it as `params`."""
+    slopes, event = store.slopes_of(problem), store.event_of(function, problem)
+    mass = None if problem.mass is None else problem.mass_matrix.entries
+    asked = Asked(problem.size, method, None, windowed=problem.window is not None, mass=mass)
+    key = ("search", id(method), problem.size, asked.windowed, mass, slopes.key, event.key)
+    found = store.kernel(key, lambda: made(asked, slopes, event), method)
+    return found, np.array([*slopes.parameters.values, *event.parameters.values, *(problem.window or ())])
+
+
+class Looked(NamedTuple):
+    """Nodes of what is seen of a step."""
+
+    graph: Graph
+    clear: Node
+    crosses: Node
+    after: Node
+    bracket: list[Node]
+    coefficients: list[Node]
+    fails: Node
+
+
+def event_at(event: Traced, graph: Graph, t, u) -> Node:
+    """An event's function on nodes of a graph."""
+    own = {name: graph.input(f"e{name}") for name in event.parameters.names}
+    state = {f"u{i}": x for i, x in enumerate(u)}
+    return event.recorded.put(graph, {"t": t, **state, **own})[0]
+
+
+def look_at(asked: Asked, slopes: Traced, event: Traced) -> Looked:
+    """What is seen of a step: the event's values within it, and what `roots.is_clear` makes of them."""
+    n, method, graph = asked.n, asked.method, Graph(limit=200_000, trusted=True)
+    began, t, dt, before = (graph.input(name) for name in ("began", "t", "dt", "before"))
+    old, new = graph.inputs("old", n), graph.inputs("u", n)
+    slopes_at = in_window(asked, graph, store.slopes_in(graph, slopes))
+    step, prepare, _ = steps_of(asked, graph)
+    known = prepare(began, old, slopes_at(began, old), ())
+    stages = step(slopes_at, (), began, old, known, dt, dt)[3][method.final]
+    parts = method.coefficients_inside(core.combine, slopes_at, (), began, old, dt, new, stages)
+    span = t - began
+
+    def value(theta: float) -> Node:
+        return event_at(event, graph, began + theta * span, state_at(theta, old, parts))
+
+    after = event_at(event, graph, t, new)
+    nodes = [before, *(value(theta) for theta in roots.NODES[1:-1].tolist()), after]
+    probes = [value(theta) for theta in roots.PROBES.tolist()]
+    shapes = [core.combine(weights.tolist(), nodes, len(nodes)) for weights in roots.AT_PLACES]
+    is_clear = joined(graph, Trace().copy(roots.is_clear))
+    bracket: list[Any] = [roots.NODES[-2], roots.NODES[-1], nodes[-2], nodes[-1]]
+    for j in range(len(nodes) - 2, 0, -1):  # the first node behind the change of sign
+        behind = nodes[j] * after > 0.0
+        ends = (roots.NODES[j - 1], roots.NODES[j], nodes[j - 1], nodes[j])
+        bracket = [choose(behind, one, other) for one, other in zip(ends, bracket, strict=True)]
+    fails: Any = graph.constant(False)
+    for condition in graph.raised:
+        fails = logical("or", fails, condition)
+    real = [graph.constant(0.0) + x for part in parts for x in part]
+    numbers = [graph.constant(0.0) + x for x in bracket]
+    return Looked(graph, is_clear(shapes, probes, after), before * after < 0.0, after, numbers, real, fails)
+
+
 class Writer:
     """Writes the function `search`.
 
-    names    values of the function, by the names of inputs: parameters of the right-hand side and of the event, and the
-             window of times that the right-hand side is shown
+    names    of the inputs in `params`: parameters of the right-hand side and of the event, and the window of times that
+             the right-hand side is shown
     """
 
     def __init__(self, function: Function, asked: Asked, slopes: Traced, event: Traced):
         self.function, self.asked, self.slopes, self.event = function, asked, slopes, event
         self.n = asked.n
-        count = len(slopes.parameters.names)
-        self.names = {name: function.load("d", "%params", k) for k, name in enumerate(slopes.parameters.names)}
-        others = [*(f"e{name}" for name in event.parameters.names), *(WINDOW if asked.windowed else ())]
-        self.names |= {name: function.load("d", "%params", count + k) for k, name in enumerate(others)}
-
-    def event_at(self, graph: Graph, t, u) -> Node:
-        """The event's function on nodes of a graph."""
-        own = {name: graph.input(f"e{name}") for name in self.event.parameters.names}
-        state = {f"u{i}": x for i, x in enumerate(u)}
-        return self.event.recorded.put(graph, {"t": t, **state, **own})[0]
+        windowed = WINDOW if asked.windowed else ()
+        self.names = [*slopes.parameters.names, *(f"e{name}" for name in event.parameters.names), *windowed]
 
     def write(self):
         function = self.function
@@ -128,14 +191,22 @@ class Writer:
     def one_step(self, step: str, found: Variable, doubts: Variable, before: Variable, failed: Variable):
         """Search one step."""
         function, n = self.function, self.n
-        row = function.whole("mul", step, n)
+        knot = function.whole("mul", step, "%knots")
+        row = function.whole("mul", knot, n)
         after_row = function.whole("add", row, n)
+        own = function.place("%params", function.whole("mul", step, "%apart"))
         inputs = {f"old{i}": function.load("d", "%states", function.whole("add", row, i)) for i in range(n)}
         inputs |= {f"u{i}": function.load("d", "%states", function.whole("add", after_row, i)) for i in range(n)}
-        inputs["began"] = function.load("d", "%times", step)
-        inputs["t"] = function.load("d", "%times", function.whole("add", step, 1))
-        inputs |= {"dt": function.load("d", "%sizes", step), "before": before.get(), **self.names}
-        looked = self.look()
+        inputs |= {name: function.load("d", own, k) for k, name in enumerate(self.names)}
+        inputs["began"] = function.load("d", "%times", knot)
+        inputs["t"] = function.load("d", "%times", function.whole("add", knot, 1))
+        inputs["dt"] = function.load("d", "%sizes", step)
+        with function.when(function.compare("ne", "%knots", 1)):
+            start = Graph(trusted=True)
+            value = event_at(self.event, start, start.input("began"), start.inputs("old", n))
+            before.set(function.graph(start, [value], inputs)[0])
+        inputs["before"] = before.get()
+        looked = look_at(self.asked, self.slopes, self.event)
         wanted = [looked.clear, looked.crosses, looked.after, *looked.bracket, *looked.coefficients, looked.fails]
         clear, crosses, after, *rest, fails = function.graph(looked.graph, wanted, inputs)
         bracket, coefficients = rest[:4], rest[4:]
@@ -144,44 +215,12 @@ class Writer:
         with function.either(clear) as otherwise:
             with function.when(crosses):
                 named = {f"c{k}": value for k, value in enumerate(coefficients)}
-                self.find_zero(bracket, {**inputs, **named, "after": after}, found)
+                self.find_zero(bracket, {**inputs, **named, "after": after}, found, step)
             otherwise()
             function.store("l", step, "%unsure", doubts.get())
             doubts.set(function.whole("add", doubts.get(), 1))
 
-    def look(self) -> "Looked":
-        """What is seen of a step: the event's values within it, and what `roots.is_clear` makes of them."""
-        n, method, graph = self.n, self.asked.method, Graph(limit=200_000, trusted=True)
-        began, t, dt, before = (graph.input(name) for name in ("began", "t", "dt", "before"))
-        old, new = graph.inputs("old", n), graph.inputs("u", n)
-        slopes_at = in_window(self.asked, graph, store.slopes_in(graph, self.slopes))
-        step, prepare, _ = steps_of(self.asked, graph)
-        known = prepare(began, old, slopes_at(began, old), ())
-        stages = step(slopes_at, (), began, old, known, dt, dt)[3][method.final]
-        parts = method.coefficients_inside(core.combine, slopes_at, (), began, old, dt, new, stages)
-        span = t - began
-
-        def value(theta: float) -> Node:
-            return self.event_at(graph, began + theta * span, state_at(theta, old, parts))
-
-        after = self.event_at(graph, t, new)
-        nodes = [before, *(value(theta) for theta in roots.NODES[1:-1].tolist()), after]
-        probes = [value(theta) for theta in roots.PROBES.tolist()]
-        shapes = [core.combine(weights.tolist(), nodes, len(nodes)) for weights in roots.AT_PLACES]
-        is_clear = joined(graph, Trace().copy(roots.is_clear))
-        bracket: list[Any] = [roots.NODES[-2], roots.NODES[-1], nodes[-2], nodes[-1]]
-        for j in range(len(nodes) - 2, 0, -1):  # the first node behind the change of sign
-            behind = nodes[j] * after > 0.0
-            ends = (roots.NODES[j - 1], roots.NODES[j], nodes[j - 1], nodes[j])
-            bracket = [choose(behind, one, other) for one, other in zip(ends, bracket, strict=True)]
-        fails: Any = graph.constant(False)
-        for condition in graph.raised:
-            fails = logical("or", fails, condition)
-        real = [graph.constant(0.0) + x for part in parts for x in part]
-        numbers = [graph.constant(0.0) + x for x in bracket]
-        return Looked(graph, is_clear(shapes, probes, after), before * after < 0.0, after, numbers, real, fails)
-
-    def find_zero(self, bracket: list[str], inputs: dict[str, str], found: Variable):
+    def find_zero(self, bracket: list[str], inputs: dict[str, str], found: Variable, step: str):
         """The zero between the ends of a bracket, by passes of `roots.narrower`."""
         function, n, graph = self.function, self.n, Graph(trusted=True)
         began, t = graph.input("began"), graph.input("t")
@@ -190,7 +229,7 @@ class Writer:
         parts = [type(old).of([graph.input(f"c{p * n + i}") for i in range(n)]) for p in range(degree)]
 
         def g(theta):
-            return self.event_at(graph, began + theta * (t - began), state_at(theta, old, parts))
+            return event_at(self.event, graph, began + theta * (t - began), state_at(theta, old, parts))
 
         narrower = joined(graph, Trace().copy(roots.narrower))
         names = ("a", "b", "fa", "fb", "fraction")
@@ -219,19 +258,8 @@ class Writer:
         time = choose(at_end, t, began + at * (t - began))
         direction = call_two("copysign", graph.constant(1.0), graph.input("after"))
         values = function.graph(graph, [time, direction, *states], {**inputs, "theta": theta.get()})
-        row = function.whole("mul", found.get(), 2 + n)
+        values.insert(2, function.value(f"sitofp i64 {step} to double"))
+        row = function.whole("mul", found.get(), 3 + n)
         for k, value in enumerate(values):
             function.store("d", value, "%zeros", function.whole("add", row, k))
         found.set(function.whole("add", found.get(), 1))
-
-
-class Looked(NamedTuple):
-    """Nodes of what is seen of a step."""
-
-    graph: Graph
-    clear: Node
-    crosses: Node
-    after: Node
-    bracket: list[Node]
-    coefficients: list[Node]
-    fails: Node

@@ -70,6 +70,7 @@ class Dense(Interpolant):
     project: Callable | None = None
     took: np.ndarray | None = None  # (m,), of a run of two methods: which of them took each step
     look_inside: Callable | None = None  # the compiled look inside steps (`odelab.kernels.inside`), where there is one
+    step_again: Callable | None = None  # step_again(t, u, h): the compiled step, where steps are taken again by it
 
     def __post_init__(self):
         # An extension made of stages repeats a step of full size. The cubic needs the size of the part that is left.
@@ -89,7 +90,7 @@ class Dense(Interpolant):
 
     def __getstate__(self):
         without = {name: value for name, value in self.__dict__.items() if name not in ("stepper", "retaken")}
-        return without | {"look_inside": None}
+        return without | {"look_inside": None, "step_again": None}
 
     def between(self, index, times):
         if len(times) == 1:

@@ -35,19 +35,7 @@ def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps, by
         if piece.status == "ok":
             bounds.pop(0)
         elif piece.status == "event":
-            here = events_at_end(piece, counts, watched)
-            last = [(k, one) for k, one in here if 0 < int(one.terminal) <= counts[k] + len(piece.events[k].t)]
-            if last:
-                number, event = last[0]
-                direction = piece.events[number].direction[-1]
-                status, ending = "event", events.ending_message(event, number, direction, t, piece.trials)
-                break
-            for number, event in here:
-                if abs(t - changed.get(number, np.inf)) <= SHORTEST * np.spacing(abs(t)):
-                    status, message = "step_too_small", without_end(event, number, t)
-                changed[number] = t
-                resting.add(number)
-                u = changed_state(event, t, u, problem)
+            u, resting, status, message, ending = after_events(piece, counts, watched, changed, problem, u)
             if status != "ok" or t == problem.t_span[1]:
                 break
             bounds = [bound for bound in bounds if bound != t]
@@ -83,6 +71,30 @@ def watch(watched, counts, resting) -> tuple[events.Event, ...]:
     return tuple(found)
 
 
+def after_events(piece, counts, watched, changed, problem, u) -> tuple:
+    """What comes of the events at the end of a piece: (state, resting, status, message, ending).
+
+    The status is "ok" where the run goes on from this state, and `resting` are the numbers of events that have a zero
+    there.
+
+    piece      has `step_t`, `events` and `trials`, as a `Trajectory` has them
+    counts     how often each event has happened before
+    changed    {number: time} of the last change by each event; it is brought up to date
+    """
+    t, here = float(piece.step_t[-1]), events_at_end(piece, watched)
+    for number, event in here:
+        if 0 < int(event.terminal) <= counts[number] + len(piece.events[number].t):
+            direction = piece.events[number].direction[-1]
+            return u, set(), "event", None, events.ending_message(event, number, direction, t, piece.trials)
+    status, message = "ok", None
+    for number, event in here:
+        if abs(t - changed.get(number, np.inf)) <= SHORTEST * np.spacing(abs(t)):
+            status, message = "step_too_small", without_end(event, number, t)
+        changed[number] = t
+        u = changed_state(event, t, u, problem)
+    return u, {number for number, _ in here}, status, message, ""
+
+
 def times_within(t_eval, part, pieces):
     """The requested times of a piece, its start excepted where another piece ends there."""
     if t_eval is None:
@@ -92,7 +104,7 @@ def times_within(t_eval, part, pieces):
     return t_eval[((after > 0) | ((after == 0) & (not pieces))) & ((t_eval - t1) * np.sign(t1 - t0) <= 0)]
 
 
-def events_at_end(piece, counts, watched) -> list[tuple[int, events.Event]]:
+def events_at_end(piece, watched) -> list[tuple[int, events.Event]]:
     """(number, event) of those at the end of a piece that end the run or change the state, in the order given."""
     t = piece.step_t[-1]
     near = events.SIMULTANEOUS * np.spacing(abs(t))

@@ -8,7 +8,7 @@ from odelab.problem import array_form
 
 
 class Retaken:
-    """Takes the steps of a run again, in plain Python.
+    """Takes the steps of a run again, in plain Python but where the run has a compiled step that solves its systems.
 
     dense    the run, as `odelab.runs.dense.Dense` has it
     taken    how many steps were taken so far
@@ -21,6 +21,15 @@ class Retaken:
 
     def to(self, i: int, t: float) -> np.ndarray:
         """The state after a step from the beginning of step i to time t, by the method that took step i."""
+        dense = self.dense
+        self.taken += 1
+        state = None if dense.step_again is None else dense.step_again(dense.t[i], dense.u[i], t - dense.t[i])
+        if state is None or not np.isfinite(state).all():
+            state = self.in_python(i, t)
+        return state if dense.project is None else dense.project(state)
+
+    def in_python(self, i: int, t: float) -> np.ndarray:
+        """The same in plain Python, without the projection."""
         dense, params = self.dense, self.dense.problem.params
         method = dense.method.members[0 if dense.took is None else int(dense.took[i])]
         start, u = float(dense.t[i]), dense.u[i]
@@ -31,9 +40,7 @@ class Retaken:
             if self.prepared[0] != i:
                 self.prepared = i, stepper.prepare(start, u, self.rhs(start, u, params), params)
             h = t - start
-            state = stepper.step(self.rhs, params, start, u, self.prepared[1], h, h)[0]
-        self.taken += 1
-        return state if dense.project is None else dense.project(state)
+            return stepper.step(self.rhs, params, start, u, self.prepared[1], h, h)[0]
 
     def inside(self, i: int, theta: float) -> np.ndarray:
         """The state at a fraction of step i."""

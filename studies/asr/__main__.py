@@ -34,7 +34,7 @@ from studies.asr.findings import findings
 from studies.asr.plan import Plan
 from studies.lab import definitions
 from studies.lab.command import plain_errors, require_at_least, start
-from studies.lab.images import images_or_fallback
+from studies.lab.networks import images_or_fallback
 from studies.lab.options import TrainingOptions, check_training, use_scale
 from studies.lab.page import Page
 

@@ -7,6 +7,7 @@ from studies.asr.findings.evidence import Evidence
 from studies.asr.plan import Plan
 from studies.asr.training import folders
 from studies.lab import networks
+from studies.lab.report.terminal import show_progress
 
 MODULES = [
     networks.controller_name(controller) for controller in design.LIVE
@@ -39,7 +40,7 @@ def gather_evidence(parts, plan: Plan, data, sizes) -> Evidence:
             evidence.shares.append(found)
             if "replace" in parts:
                 evidence.replaced.append(constants.replace_gates(found, after, path, data, sizes["tested"]))
-            print(f"{name}, seed {seed}: looked at.", flush=True)
+            show_progress(f"{name}, seed {seed}: looked at.")
     if "theorem" in parts:
         count = 4 if smoke else results.BOUND_IMAGES
         evidence.bounds = [measures.measure_bound(*one, data, count) for one in subjects("constant", "asr-se")]

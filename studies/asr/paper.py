@@ -4,7 +4,7 @@ Accuracies are in per cent. A module is that of ASR, or the live one where it is
 """
 
 from studies.asr.design import BIAS, FAITHFUL, LITERAL, PLAIN
-from studies.lab.images import USUAL
+from studies.lab.networks import USUAL
 
 COLUMNS = ("stl10", "cifar100", "cifar10")  # of Tables 3, 5 and 9, in this order
 MODULES = ("SE", "IE", "SRM", "SPA")  # of Tables 3, 4 and 6; Table 8 has the first three, Tables 7 and 13 the first two

@@ -15,8 +15,8 @@ from netbridge.tracing.gates import with_fresh_statistics
 from netbridge.train import scoring
 from studies.asr.dynamics import Observer
 from studies.lab import jobs
+from studies.lab.measurements import Score, remove_training, score_of
 from studies.lab.networks import ZOO
-from studies.lab.scores import Score, remove_training, score_of
 
 SHIPPED = Path(__file__).parent / "shipped"
 ROOMS = ("netbridge/spectrum",)  # what its bound on perturbations is computed by

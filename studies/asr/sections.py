@@ -3,7 +3,7 @@
 from studies.asr import design, figures, tables
 from studies.asr.findings.evidence import Evidence
 from studies.asr.plan import Plan
-from studies.lab.images import USUAL
+from studies.lab.networks import USUAL
 
 
 def write_sections(page, e: Evidence, speed_depth: int, plan: Plan):

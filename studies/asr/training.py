@@ -10,9 +10,9 @@ from studies.asr import constants, design, measures, results, style
 from studies.asr.plan import Plan, Run
 from studies.lab import jobs
 from studies.lab.command import plain_errors
+from studies.lab.measurements import remove_training
 from studies.lab.networks import ZOO
 from studies.lab.options import which_jobs
-from studies.lab.scores import remove_training
 
 
 def folders(arguments) -> tuple:

@@ -40,7 +40,7 @@ from studies.block_stiffness.gathering import submit
 from studies.block_stiffness.report import sections
 from studies.block_stiffness.subjects import STUDY
 from studies.lab.command import command_line, require_at_least, start
-from studies.lab.images import images_or_fallback
+from studies.lab.networks import images_or_fallback
 from studies.lab.options import Options
 from studies.lab.page import Page
 

@@ -64,11 +64,15 @@ class Row:
         return f"{words}, and in {100 * (self.found_now or 0.0):.0f} % with the n = {self.now} that there are."
 
 
-def rules() -> dict[str, verdicts.Rule]:
-    """Every rule of every study by its name: those that a module holds, by themselves or in a tuple or dictionary."""
+def rules(study: str = "") -> dict[str, verdicts.Rule]:
+    """Every rule of a study, or of all, by its name: those that a module holds, alone or in a tuple or dictionary.
+
+    A rule of `studies.lab.claims` belongs to each study that asks it.
+    """
     rules: dict[str, verdicts.Rule] = {}
     for module in pkgutil.walk_packages(studies.__path__, "studies."):
-        if module.name.split(".")[-1] != "__main__":
+        parts = module.name.split(".")
+        if study in ("", parts[1]) and parts[-1] != "__main__":
             for value in vars(importlib.import_module(module.name)).values():
                 several = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else (value,)
                 rules |= {one.name: one for one in several if isinstance(one, verdicts.Rule)}

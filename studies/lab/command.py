@@ -13,7 +13,7 @@ import tyro
 
 typed: dict[str, str] = {}  # the command line of a study that `start` is running, by its name
 POSITIONAL = get_args(tyro.conf.Positional[str])[1:]
-ALWAYS = ("smoke", "out", "device", "threads", "data_root")  # options that --smoke leaves to the user
+ALWAYS = ("smoke", "verbose", "out", "device", "threads", "data_root")  # options that --smoke leaves to the user
 
 
 def start(main, arguments_type, study: str, doc: str) -> None:

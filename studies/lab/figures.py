@@ -9,11 +9,15 @@ import numpy as np
 from odelab.plot import style
 from studies.lab.networks import groups
 
+LABELS = 18  # of so many columns of a heat map there is room for all names, if these are numbers
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 
 
 BLACK = "#000000"
 COLOURS = [*(colour for colour in style.COLOURS if colour != BLACK), "#6A3D9A", "#A6611A", "#B2182B", "#1B5E20"]
+DASHES = ("-", "--", ":", "-.")
+SYMBOL = {"slope": r"$\|f(x_t)\|\,/\,\|x_t\|$", "increment": r"$\|x_{t+1}-x_t\|\,/\,\|x_t\|$"}
+CLOUD = 1500  # points in a cloud: with more of them they cover one another
 
 
 def looks(subjects) -> dict[str, tuple[str, str]]:
@@ -27,6 +31,11 @@ def looks_of(names: Iterable[str], black: str) -> dict[str, tuple[str, str]]:
     others = [name for name in names if name != black]
     found = {name: (COLOURS[k % len(COLOURS)], MARKS[1 + k % (len(MARKS) - 1)]) for k, name in enumerate(others)}
     return {name: found.get(name, (BLACK, MARKS[0])) for name in names}
+
+
+def legend_below(drawing, axis, columns: int = 5) -> None:
+    """One legend below all panels of a figure, with the names of what is in this one of them."""
+    drawing.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=columns)
 
 
 def in_a_row(count: int) -> int:
@@ -91,13 +100,58 @@ def heat_map(table, rows: list[str], columns: list[str], label: str, title: str 
             word = "·" if np.isnan(value) else f"{value:+.2f}"
             colour = "white" if abs(value) > 0.65 else "black"
             plane.text(j, i, word, ha="center", va="center", fontsize=7 if len(columns) <= 12 else 5, color=colour)
-        plane.set_xticks(range(len(columns)), columns)
+        every = -(-len(columns) // LABELS)
+        plane.set_xticks(range(0, len(columns), every), columns[::every])
         plane.set_yticks(range(len(rows)), rows)
         plane.grid(False)
         plane.spines[:].set_visible(False)
         plane.tick_params(length=0)
         plane.set_title(title, loc="left")
         drawing.colorbar(image, ax=plane, label=label)
+    return drawing
+
+
+def row_name(network) -> str:
+    """A network's name with its seed, as far as that is known."""
+    return network.name if network.subject.seed is None else f"{network.name}, seed {network.subject.seed}"
+
+
+def mark_stages(axis, record):
+    """Lines between stages; hollow where a block opens its stage and is not counted."""
+    for k in np.flatnonzero(record.first):
+        if k:
+            axis.axvline(k + 0.5, color=style.GREY, linewidth=0.6, linestyle=(0, (1, 2)))
+    axis.set_xlim(0.5, len(record.names) + 0.5)
+    axis.set_xticks(range(1, len(record.names) + 1, max(1, len(record.names) // 9)))
+
+
+def draw_trajectory(axis, record, values, **options):
+    """One line per stage, broken where the state changes its shape; the opening blocks hollow."""
+    blocks = np.arange(1, len(values) + 1)
+    colour = options.pop("color")
+    mark, label = options.pop("marker", None), options.pop("label", None)
+    for stage in np.unique(record.stage):
+        at = record.stage == stage
+        axis.plot(blocks[at], values[at], color=colour, label=label, **options)
+        label = None
+        if mark is not None:
+            inner, outer = at & ~record.first, at & record.first
+            axis.plot(blocks[inner], values[inner], mark, color=colour, markersize=3.2)
+            axis.plot(blocks[outer], values[outer], mark, color=colour, markersize=3.2, markerfacecolor="white")
+
+
+def draw_cloud(network, of, blocks, coefficients, called="block"):
+    """Figure 9a: the mean gate of an image against its NSI, at three blocks of one network; `called` names a block."""
+    with style.figure(1, len(blocks), height=2.5) as (drawing, axes):
+        record = network.records[of]
+        for axis, k in zip(axes[0], blocks, strict=True):
+            axis.plot(record.nsi[:CLOUD, k], network.gates[:CLOUD, k], ".", markersize=2.5, alpha=0.5, rasterized=True)
+            axis.set_title(rf"{called} {k + 1}, $\rho$ = {coefficients[k]:+.2f}", loc="left")
+            axis.set_xlabel("NSI")
+            axis.ticklabel_format(useOffset=False)
+            axis.locator_params(nbins=4)
+        axes[0, 0].set_ylabel("mean step size h")
+        drawing.suptitle(f"{row_name(network)}; NSI = {SYMBOL[of]}", x=0.01, ha="left", fontsize=9)
     return drawing
 
 

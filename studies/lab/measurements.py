@@ -1,7 +1,8 @@
-"""Measurements of many small networks, whose weights are not kept: what is measured, its files, and the queue.
+"""What is kept of many small networks, whose weights are not: what is measured, its files, and the queue.
 
-A job is trained, measured and forgotten; its measurement is one small .npz file whose name says which job it is. Any
-number of processes, or a Dask cluster, work through a list of jobs together.
+A job is trained, measured and forgotten. What is kept is one small file whose name says which job it is: a `Score`, in
+JSON, says how well the network answers; a `Measurement`, in .npz, also how stiff it is, image by image. Any number of
+processes, or a Dask cluster, work through a list of jobs together.
 """
 
 import concurrent.futures
@@ -9,9 +10,9 @@ import dataclasses
 import functools
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -19,7 +20,6 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 import netbridge as nb
-import odelab as ol
 from netbridge import data as datasets
 from netbridge.data.datasets import Dataset
 from netbridge.devices import best_device
@@ -27,15 +27,115 @@ from netbridge.files import replacing
 from netbridge.train import epochs, recipes, scoring
 from studies.lab import definitions, jobs
 from studies.lab.networks import controller_of
+from studies.lab.options import which_jobs
 from studies.lab.results import choose_current, remember_source, source
-from studies.lab.scores import remove_training
-from studies.lab.stiffness import KINDS, READINGS, SCALE, SHAPE, TNS, follower, image_stiffness, trace_both
+from studies.lab.stiffness import KINDS, READINGS, SCALE, follower, image_stiffness, quantity_of, trace_both
 
 FORMAT = 1
 TRACED = 1000  # test images of which stiffness and losses are kept one by one
 FITTED = 5000  # training images, without augmentation, on which the training loss is measured
 SHARPENED = 1000  # training images that sharpness is measured on
 RADIUS = 0.5  # of adaptive sharpness, the value of Kwon et al. 2021
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Score:
+    """What a network scored on the test set after its last epoch; a study adds fields of its own.
+
+    specification, recipe  everything that determines the network; the recipe in full
+    test_errors, test_images, test_loss  its score on the test set
+    parameters  how many numbers were trained
+    log         one record per epoch, as training wrote it
+    made        seconds, threads, device, version of torch, and what `results.source` gives: which code made it
+    """
+
+    study: ClassVar[str]  # whose results these are
+    tuples: ClassVar[tuple[str, ...]] = ()  # fields that are tuples; JSON keeps them as lists
+
+    specification: dict
+    recipe: dict
+    test_errors: int
+    test_images: int
+    test_loss: float
+    parameters: int
+    log: list
+    made: dict = dataclasses.field(default_factory=dict)
+
+    @property
+    def accuracy(self) -> float:
+        """The accuracy on the test set, in per cent."""
+        return 100.0 * (self.test_images - self.test_errors) / self.test_images
+
+    @property
+    def seed(self) -> int:
+        return self.specification["seed"]
+
+    def __str__(self):
+        return f"{self.accuracy:.2f} % on the test set, {self.made['seconds']:.0f} s of training."
+
+    def write(self, path: Path) -> Path:
+        """Write the file, one line per field; whoever reads it sees all of it or nothing."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        record = {"format": FORMAT, **dataclasses.asdict(self)}
+        lines = [f" {json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}" for key, value in record.items()]
+        with replacing(path) as unfinished:
+            unfinished.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        return path
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a file; the study ends with a line that names it where it is damaged."""
+        try:
+            record = json.loads(path.read_text())
+            if record.pop("format") != FORMAT:
+                raise ValueError(f"another format than {FORMAT}")
+            tuples = {key: None if record[key] is None else tuple(record[key]) for key in cls.tuples}
+            return cls(**record | tuples)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            message = f"{path}: damaged, or no result of {cls.study} ({error}). Delete it to train anew."
+            raise SystemExit(message) from None
+
+    @classmethod
+    def find(cls, stem: str, specification: dict, recipe, folders) -> Self | None:
+        """The result of exactly this network in the first of the folders that has one; None where none has.
+
+        One that today's code has measured goes before others.
+        """
+
+        def holds_it(result: Self) -> bool:
+            return result.specification == specification and jobs.same_recipe(result.recipe, recipe)
+
+        return find_current(f"{stem}.json", folders, cls.read, holds_it)
+
+
+def score_of(net, data, specification: dict, log: Path, rooms: tuple[str, ...] = ()) -> dict:
+    """The fields of a `Score`, from a network whose training is finished and the log of that training.
+
+    rooms  what its measurement goes through beside what every one does, see `results.source`
+    """
+    head, *records = map(json.loads, log.read_text().splitlines())
+    return {
+        "specification": specification,
+        "recipe": head["recipe"],
+        "test_errors": net.about["test_errors"],
+        "test_images": len(data.test_labels),
+        "test_loss": net.about["test_loss"],
+        "parameters": sum(p.numel() for p in net.parameters()),
+        "log": records,
+        "made": {
+            "seconds": net.about["seconds"],
+            "threads": torch.get_num_threads(),
+            "device": head["device"],
+            "torch": head["torch"],
+            **source(measured=rooms),
+        },
+    }
+
+
+def remove_training(path: Path) -> None:
+    """Delete a trained network, its log and the state from which its training would go on."""
+    for ending in (".safetensors", ".jsonl", ".resume"):
+        path.with_suffix(ending).unlink(missing_ok=True)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,17 +158,11 @@ class Measurement:
         """The mean total neural stiffness under a reading of `stiffness.READINGS`; None where it is not defined."""
         return self.numbers["tns"][READINGS.index(tuple(reading))]
 
-    def parts(self, reading) -> ol.TnsParts:
-        """TNS under a reading with its scale, the mean index of the counted blocks; the shape follows from the two."""
-        of, tns = reading[0], self.tns(reading)
-        means, first = self.numbers[f"nsi_{of}"]["mean"], self.numbers["first"]
-        counted = [mean for mean, opens in zip(means, first, strict=True) if not opens]
-        return ol.TnsParts(float("nan") if tns is None else tns, float(np.mean(counted)))
-
     def stiffness(self, what: str, reading) -> float:
         """TNS, its scale or its shape, by the names of `stiffness.QUANTITIES`; NaN where it is not defined."""
-        parts = self.parts((*reading, "sample") if what == SCALE else reading)
-        return {TNS: parts.tns, SCALE: parts.scale, SHAPE: parts.shape}[what]
+        means, first = self.numbers[f"nsi_{reading[0]}"]["mean"], self.numbers["first"]
+        scale = float(np.mean([mean for mean, opens in zip(means, first, strict=True) if not opens]))
+        return quantity_of(what, None if what == SCALE else self.tns(reading), scale)
 
     @property
     def made(self) -> dict:
@@ -80,10 +174,10 @@ class Measurement:
         return f"{100 * self.numbers['test_accuracy']:.2f} % on the test set, {seconds:.0f} s of training."
 
 
-def write(found: Measurement, path: Path) -> Path:
+def write(measured: Measurement, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    about = json.dumps({"format": FORMAT, "specification": found.specification, "numbers": found.numbers})
-    arrays: dict[str, Any] = {"about": np.array(about)} | found.arrays
+    about = json.dumps({"format": FORMAT, "specification": measured.specification, "numbers": measured.numbers})
+    arrays: dict[str, Any] = {"about": np.array(about)} | measured.arrays
     with replacing(path) as unfinished, Path(unfinished).open("wb") as file:
         np.savez_compressed(file, **arrays)
     return path
@@ -101,22 +195,35 @@ def read(path: Path) -> Measurement:
         raise SystemExit(f"{path}: damaged, or no measurement ({error}). Delete it to train anew.") from None
 
 
-def find(job: jobs.Planned, folders) -> Measurement | None:
-    """The measurement of exactly this job in the first folder that has one; one by today's code goes before others."""
+def find_current(name: str, folders, read_file: Callable[[Path], Any], holds_it: Callable[[Any], bool]):
+    """What the first folder that has a file of this name has in it; a result of today's code goes before others.
+
+    read_file  reads a file
+    holds_it   says whether what was read is what the name says; if not, the study ends with a line that names the file
+
+    Returns None where no folder has the file.
+    """
     every = []
     for folder in folders:
-        path = Path(folder) / f"{job.stem}.npz"
+        path = Path(folder) / name
         if path.is_file():
-            found = read(path)
-            if found.specification != job.specification:
-                raise SystemExit(f"{path}: holds another job than its name says. Delete it to train anew.")
-            every.append(found)
+            result = read_file(path)
+            if not holds_it(result):
+                raise SystemExit(
+                    f"{path}: holds the result of another network than its name says. Delete it to train anew."
+                )
+            every.append(result)
     return choose_current(every)
+
+
+def find(job: jobs.Planned, folders) -> Measurement | None:
+    """The measurement of exactly this job in the first folder that has one; one by today's code goes before others."""
+    return find_current(f"{job.stem}.npz", folders, read, lambda found: found.specification == job.specification)
 
 
 def find_all(wanted: Sequence[jobs.Planned], folders) -> list[Measurement]:
     """The measurements there are of these jobs, in their order."""
-    return [one for job in wanted if (one := find(job, folders)) is not None]
+    return [measured for job in wanted if (measured := find(job, folders)) is not None]
 
 
 @functools.cache
@@ -143,12 +250,12 @@ def carry_out(job: jobs.Job, work: Path, root: Path | None = None, device=None, 
     watch = follower(job.data_of(data), follow) if follow else None
     net = jobs.train(job, data, path, "lab", device, on_epoch=watch)
     head, *log = map(json.loads, path.with_suffix(".jsonl").read_text().splitlines())
-    found = measure_network(job, net, job.data_of(data), device)
-    found.numbers["log"] = log
-    found.numbers["made"] |= {"device": head["device"], "torch": head["torch"]}
-    write(found, work / f"{job.stem}.npz")
+    measured = measure_network(job, net, job.data_of(data), device)
+    measured.numbers["log"] = log
+    measured.numbers["made"] |= {"device": head["device"], "torch": head["torch"]}
+    write(measured, work / f"{job.stem}.npz")
     remove_training(path)
-    return found
+    return measured
 
 
 def measure_network(job: jobs.Job, net: nb.Network, data: Dataset, device=None) -> Measurement:
@@ -226,6 +333,70 @@ def sharpness(net: nb.Network, data: Dataset, device=None, radius: float = RADIU
         return float(loss(there) - here)
 
 
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """The measurements that a study shows.
+
+    networks  of its own networks, in the order of its plan
+    own       of the networks that the user's files define
+    diverged  the names of those whose training diverged
+    """
+
+    networks: list[Measurement]
+    own: list[Measurement]
+    diverged: list[str]
+
+    @property
+    def made(self) -> list[dict]:
+        """Of each of them which code made it, as `Page.name_older` takes it."""
+        return [one.made for one in (*self.networks, *self.own)]
+
+    def notice(self, planned: Sequence, more: str = "") -> str:
+        """What stands above a report as long as networks are missing; `more` joins it."""
+        if len(self.networks) == len(planned):
+            return ""
+        return (
+            f"{len(self.networks)} of {len(planned)} networks are measured, and the verdicts are "
+            f"{more or 'theirs.'} `--train` makes the rest."
+        )
+
+
+def obtain(
+    study: str,
+    arguments,
+    planned: Sequence[jobs.Job],
+    shipped: Path,
+    own: Sequence[jobs.Job] = (),
+    follow: int = 0,
+    executor=None,
+) -> Stored:
+    """The measurements there are of the networks that a study plans, made first where the options ask for it.
+
+    study      its name
+    arguments  its options, those of `options.ThreadOptions` and `train`
+    planned    its networks
+    shipped    the folder of the measurements that come with the repository; a smoke run leaves them aside
+    own        networks that the user's files define
+    follow     after every epoch the stiffness on so many test images joins the log
+    executor   carries the jobs out in place of this process, as `work_off_on` says
+
+    The study ends with a line that says what to do where nothing is measured.
+    """
+    work = arguments.out / "runs"
+    folders = (work,) if arguments.smoke else (work, shipped)
+    wanted, which = [*planned, *own], which_jobs(arguments)
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    if executor is not None:
+        work_off_on(executor, wanted, work, folders[1:], arguments.data_root, files=arguments.define, **which)
+    elif arguments.train or arguments.remeasure:
+        work_off(wanted, work, folders[1:], arguments.data_root, arguments.device, follow, **which)
+    networks = find_all(planned, folders)
+    if not networks:
+        raise SystemExit(f"studies.{study}: no measurement is there; `--train` makes them, resumably.")
+    return Stored(networks, find_all(own, (work,)), jobs.list_diverged(wanted, folders))
+
+
 def work_off(
     wanted: list[jobs.Job], work: Path, folders, root: Path | None = None, device=None, follow: int = 0, **which: bool
 ) -> list[str]:
@@ -258,13 +429,13 @@ def work_off_on(
     for future in concurrent.futures.as_completed(waiting):
         job = waiting[future]
         try:
-            found = future.result()
+            measured = future.result()
         except epochs.Diverged as error:
             jobs.note_divergence(job, work, str(error))
             say(f"{job.stem}: {error}")
             continue
-        write(found, work / f"{job.stem}.npz")
-        say(f"{job.stem}: {found}")
+        write(measured, work / f"{job.stem}.npz")
+        say(f"{job.stem}: {measured}")
 
 
 def carry_out_elsewhere(job: jobs.Job, root: Path | None = None, files=()) -> Measurement:

@@ -1,15 +1,30 @@
-"""The networks a study looks at: shipped ones, those a study has trained, other people's; with their accuracies."""
+"""The networks a study looks at, shipped, trained or other people's, and the images it shows them."""
 
 import dataclasses
 from pathlib import Path
 
 import netbridge as nb
 from netbridge import data as datasets
+from netbridge.data.datasets import MINIATURE
 from netbridge.pretrained_networks import Pretrained
 from netbridge.train.journal import header_fields
+from studies.lab import definitions
+from studies.lab.report import terminal
 
+SHAPES: dict[str, dict] = {  # small images need smaller networks; shipped networks are part of every download
+    "digits": {"depth": 32, "width": 4},
+    "cifar10-vit": {"network": "vit-conv", "depth": 6, "width": 96},
+    "digits-vit": {"network": "vit", "depth": 4, "width": 32},
+    "cifar10-deep": {"depth": 56},
+    "digits-deep": {"depth": 56, "width": 4},
+}
+MULTIPLE = {"fca": 16}  # FCA shares sixteen frequencies out among the channels: their number must be a multiple
+CONTROLLERS = ("constant", "se", "stepnet", "eca", "ie", "asr(se)", "cbam", "fca", "srm", "sem", "iebn")
 ZOO = Path(nb.__file__).parent / "zoo"  # the networks that come with netbridge, one folder per data set
 DEEP = 56  # layers of the deep networks, nine blocks a stage
+USUAL = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "stl10": "STL-10", "imagenet": "ImageNet"}  # written out
+IMAGENET_SIZE, FOLDER_SIZE = 224, 32  # pixels, where no size is given
+LAYOUTS = ("archives", "tree", "shards")  # folders in which `studies.miniature` writes the layouts of ImageNet
 STAND_IN = "digits"  # its deep networks serve where those of a data set do not come along
 
 
@@ -208,3 +223,77 @@ def scale_of(subjects: list[Subject], papers: str) -> str:
 def span_of(values: list) -> str:
     """The only value, or the first and the last one."""
     return f"{values[0]}" if len(values) == 1 else f"{values[0]} to {values[-1]}"
+
+
+def load_images(study: str, arguments):
+    """The data set of the options `dataset` and `data_root`; where it cannot be had, the study ends with remedies.
+
+    A `dataset` with a slash in it is a folder of pictures, with one subfolder per class.
+    """
+    check_root(study, arguments)
+    try:
+        if arguments.dataset == "imagenet":
+            return datasets.imagenet(
+                imagenet_folder(arguments.data_root), arguments.size or IMAGENET_SIZE, arguments.resize
+            )
+        if make := definitions.datasets.get(arguments.dataset):
+            return make(arguments.data_root)
+        if any(sign in arguments.dataset for sign in "/\\"):
+            return datasets.folder(arguments.dataset, getattr(arguments, "size", None) or FOLDER_SIZE)
+        return datasets.load(arguments.dataset, arguments.data_root)
+    except (datasets.DataUnavailable, ValueError) as error:
+        raise SystemExit(f"studies.{study}: {error}") from None
+
+
+def imagenet_folder(root: Path | None) -> Path:
+    """The folder of ImageNet: that of the name in the folder of all data sets, or the one that was given itself."""
+    place = datasets.default_root() / "imagenet" if root is None else folder_of("imagenet", root)
+    return next((place / layout for layout in LAYOUTS if (place / layout).is_dir()), place)
+
+
+def folder_of(name: str, root: Path) -> Path:
+    """Where a data set lies: `--data-root` is the folder of all data sets, or that of this one itself."""
+    return root / name if (root / name).is_dir() else root
+
+
+def images_or_fallback(study: str, arguments, shows: str, usable=None):
+    """(data set, a notice where it is not the one asked for, the arguments of that run); the notice is printed.
+
+    Where made-up pictures lie in a data set's place the arguments say so: no network trained on them passes for one of
+    the real data.
+
+    arguments  has `dataset`, `data_root` and `fallback`, the data set to take instead or None
+    shows      what the run does with the other data set, for the notice
+    usable     a function of the arguments that gives a reason why a data set that is there will not do, or ""
+    """
+    if arguments.fallback is None:
+        images = load_images(study, arguments)
+        if images.name != f"{arguments.dataset}{MINIATURE}":
+            return images, "", arguments
+        notice = f"NOT {arguments.dataset}: made-up pictures in its format. No number is about {arguments.dataset}."
+        print(*terminal.wrapped(notice), "", sep="\n", flush=True)
+        return images, notice, dataclasses.replace(arguments, dataset=images.name)
+    check_root(study, arguments)
+    try:
+        images = datasets.load(arguments.dataset, arguments.data_root)
+        reason = usable(arguments) if usable else ""
+        if not reason:
+            return images, "", arguments
+    except datasets.DataUnavailable:
+        reason = f"the images are not here and cannot be had (without `--fallback {arguments.fallback}` it says why)."
+    notice = (
+        f"NOT {arguments.dataset}: {reason} This run {shows} {arguments.fallback} instead; its numbers are about "
+        f"{arguments.fallback} and nothing else."
+    )
+    print(*terminal.wrapped(notice), "", sep="\n", flush=True)
+    arguments = dataclasses.replace(arguments, dataset=arguments.fallback, fallback=None)
+    return load_images(study, arguments), notice, arguments
+
+
+def check_root(study: str, arguments) -> None:
+    """A folder that is not there is more likely a mistyped name than a wish to fill it."""
+    root = arguments.data_root
+    if root is not None and not root.is_dir():
+        raise SystemExit(
+            f"studies.{study}: `--data-root` = {str(root)!r} is not a folder; make it first, or leave it out."
+        )

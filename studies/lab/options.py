@@ -23,6 +23,8 @@ class Options:
     """Where figures, tables, report.html and record.json go."""
     smoke: bool = False
     """A run of seconds on the digits that only shows that everything works."""
+    verbose: bool = False
+    """Print the tables and the names of all files as well."""
 
 
 @dataclasses.dataclass

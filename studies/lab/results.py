@@ -89,8 +89,12 @@ class Results:
         again += "" if "--remeasure" in again else " --remeasure"
         remedy = remedy or f"`{again}` trains and measures them again."
         words = f"{sentence} They are shown as they are. {remedy}"
-        print(f"{words}\n", flush=True)
+        self.say(words)
         return words
+
+    def say(self, words: str) -> None:
+        """Print words, a paragraph of their own."""
+        print(f"{words}\n", flush=True)
 
     def provenance(self) -> dict:
         """How this run came about: command, date, time taken, commit, versions, machine."""
@@ -106,20 +110,27 @@ class Results:
             "versions": versions(),
         }
 
-    def write_record(self) -> Path:
-        """Write the record as JSON and print which files were written."""
+    def write_record(self, listed: bool = True) -> Path:
+        """Write the record as JSON; with `listed`, print which files were written."""
         path = self.out / self.record
-        record = self.provenance() | {"arguments": as_json(self.arguments), "numbers": as_json(self.numbers)}
-        path.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n")
-        print(f"\n{self.study} took {record['seconds']:.1f} s and wrote to {self.out}/:")
-        print("\n".join(f"  {file.name}" for file in [*self.files, path]), flush=True)
+        names = [str(file.relative_to(self.out)) for file in [*self.files, path]]
+        record = self.provenance() | {"files": names, "arguments": as_json(self.arguments)}
+        text = json.dumps(record | {"numbers": as_json(self.numbers)}, indent=1, allow_nan=False)
+        path.write_text(text + "\n")
+        if listed:
+            print(f"\n{self.study} took {record['seconds']:.1f} s and wrote to {self.out}/:")
+            print("\n".join(f"  {name}" for name in names), flush=True)
         return path
 
 
 def as_json(value):
-    """`value` in what JSON can hold: dataclasses as dictionaries, arrays as lists, NaN and infinities as null."""
+    """`value` in what JSON can hold: dataclasses as dictionaries, arrays as lists, NaN and infinities as null.
+
+    A field of a dataclass whose metadata says {"recorded": False} is left out.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return as_json(dataclasses.asdict(value))
+        fields = [field.name for field in dataclasses.fields(value) if field.metadata.get("recorded", True)]
+        return {name: as_json(getattr(value, name)) for name in fields}
     if isinstance(value, dict):
         return {str(key): as_json(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):

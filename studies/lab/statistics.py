@@ -23,6 +23,7 @@ class Estimate:
     value, low, high  the number and the ends of its interval, which are NaN where there is none
     draws  the resampled values that the interval was read from, if it was
     n      how many units the interval is over, such as seeds, networks or images; 0 where that is not known
+    origin  the number that all of them are counted from, see `less`
     """
 
     value: float
@@ -30,6 +31,7 @@ class Estimate:
     high: float
     draws: np.ndarray = dataclasses.field(repr=False, default_factory=lambda: np.empty(0))
     n: int = 0
+    origin: float = 0.0
 
     def minus(self, other: "Estimate", level: float = LEVEL) -> "Estimate":
         """The difference, paired: both have been resampled on the same units."""
@@ -37,7 +39,8 @@ class Estimate:
 
     def less(self, number: float) -> "Estimate":
         """The same estimate, counted from another number than 0."""
-        return Estimate(self.value - number, self.low - number, self.high - number, self.draws - number, self.n)
+        ends = (self.value - number, self.low - number, self.high - number)
+        return Estimate(*ends, self.draws - number, self.n, self.origin + number)
 
 
 def estimate(value, draws, level: float = LEVEL, n: int = 0) -> Estimate:

@@ -18,12 +18,22 @@ KINDS: tuple[Kind, ...] = ("slope", "increment")
 MEANS = ("sample", "dataset")
 # The paper leaves both open; the first is the default.
 READINGS: tuple[tuple[str, str], ...] = tuple((of, mu) for of in KINDS for mu in MEANS)
+SWITCH = {  # the same choices as `Page.switch` takes them
+    "NSI of": {"slope": "slope", "increment": "increment"},
+    "against the mean of": {"sample": "an image", "dataset": "the data set"},
+}
 BATCH = 128
 TNS, SCALE, SHAPE = "TNS", "scale", "shape"  # see `odelab.TnsParts`
 # What networks are compared by, each with its readings: the scale knows no mean that indices are compared with.
 QUANTITIES: dict[str, tuple[tuple, ...]] = {TNS: READINGS, SCALE: tuple((of,) for of in KINDS), SHAPE: READINGS}
 
 QUANTITY_NAMES = {TNS: "TNS", SCALE: "scale of NSI", SHAPE: "shape of TNS"}
+
+
+def quantity_of(what: str, tns, scale):
+    """TNS, its scale or its shape, by its name, from the first two; NaN where TNS is None, being not defined."""
+    parts = ol.TnsParts(float("nan") if tns is None else tns, scale)
+    return {TNS: parts.tns, SCALE: parts.scale, SHAPE: parts.shape}[what]
 
 
 def wording(of: str, mu: str = "", kinds: str = "") -> str:
@@ -71,13 +81,13 @@ class Measured:
 
 
 class OfNetwork:
-    """What a study knows of one network beside what every study measures, which is `found`."""
+    """What a study knows of one network beside what every study measures, which is `measured`."""
 
-    found: Measured
+    measured: Measured
 
     @property
     def subject(self) -> Subject:
-        return self.found.subject
+        return self.measured.subject
 
     @property
     def name(self) -> str:

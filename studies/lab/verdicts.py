@@ -23,6 +23,7 @@ about random numbers says nothing of measured ones.
 import collections
 import dataclasses
 import inspect
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -37,15 +38,31 @@ CHANCE = 1.0 - LEVEL  # the share of worlds without an effect in which a rule ma
 
 
 @dataclasses.dataclass(frozen=True)
+class Case:
+    """An interval that a verdict rests on, as the strip of claims shows it.
+
+    name      what the interval is of, such as a controller under a reading; "" for the only one
+    estimate  the interval; what it is compared with is 0, or `estimate.origin` as it was measured
+    needed    how many units would decide it; None where it is decided, or no number would do
+    """
+
+    name: str
+    estimate: Estimate
+    needed: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Verdict:
     """One of the words of the table above. Verdicts of one kind are equal, whatever their details.
 
     kind    the words
     detail  what stands behind them: how many cases, which margin, how many units would decide; "" for nothing
+    cases   the intervals that it rests on
     """
 
     kind: str
     detail: str = dataclasses.field(default="", compare=False)
+    cases: tuple[Case, ...] = dataclasses.field(default=(), compare=False, repr=False, metadata={"recorded": False})
 
     def __str__(self):
         return f"{self.kind} ({self.detail})" if self.detail else self.kind
@@ -54,10 +71,25 @@ class Verdict:
         """The same verdict with another detail."""
         return dataclasses.replace(self, detail=detail)
 
+    def resting_on(self, *verdicts: "Verdict", names: Iterable = ()) -> "Verdict":
+        """The same verdict with the cases of others, which it was made of.
+
+        verdicts  the others
+        names     what each of them is of, to stand before the names of its cases
+        """
+        pairs = zip(verdicts, itertools.chain(names, itertools.repeat("")), strict=False)
+        return dataclasses.replace(self, cases=tuple(named(case, name) for one, name in pairs for case in one.cases))
+
     @property
     def claims_effect(self) -> bool:
         """Does it say that something is there, on either side? In a world without an effect that is an error."""
         return self in EFFECTS
+
+
+def named(case: Case, name: Any) -> Case:
+    """The same case with what it is of before its name; the parts of a reading stand side by side."""
+    words = " ".join(name) if isinstance(name, tuple) else str(name)
+    return dataclasses.replace(case, name=", ".join(filter(None, (words, case.name))))
 
 
 SUPPORTED, CONTRADICTED = Verdict("supported"), Verdict("contradicted")
@@ -99,6 +131,13 @@ def of_interval(e: Estimate, sign: int = 1, negligible: float = 0.0) -> Verdict:
     >>> print(of_interval(Estimate(0.2, -0.2, 0.6, n=5)))
     undecided (n = 5, about 20 would decide it if the estimate stayed)
     """
+    verdict = side_of(e, sign, negligible)
+    needed = n_needed(e, negligible) if verdict == UNDECIDED else None
+    return dataclasses.replace(verdict, cases=(Case("", e, needed),))
+
+
+def side_of(e: Estimate, sign: int, negligible: float) -> Verdict:
+    """On which side of zero an interval lies, as `of_interval` says it."""
     low, high = sorted((sign * e.low, sign * e.high))
     if math.isnan(low) or math.isnan(high):
         return UNDECIDED.because("too few for an interval")
@@ -126,7 +165,7 @@ def of_robust(e: Estimate, without: Mapping[str, Estimate], sign: int = 1, negli
     verdict = of_interval(e, sign, negligible)
     turning = [name for name, rest in without.items() if of_interval(rest, sign, negligible) != verdict]
     if verdict.claims_effect and turning:
-        return UNDECIDED.because(f"{verdict.kind}, but not without {', '.join(turning)}")
+        return UNDECIDED.because(f"{verdict.kind}, but not without {', '.join(turning)}").resting_on(verdict)
     return verdict
 
 
@@ -137,12 +176,16 @@ def of_closeness(e: Estimate, target: float, margin: float) -> Verdict:
     >>> print(of_closeness(Estimate(27.0, 26.0, 28.0), target=28.0, margin=5.0))
     supported
     """
-    low, high = e.low - target, e.high - target
-    if math.isnan(low) or math.isnan(high):
-        return UNDECIDED.because("too few for an interval")
-    if -margin <= low and high <= margin:
-        return SUPPORTED
-    return CONTRADICTED if low > margin or high < -margin else UNDECIDED.because("the interval is wider than that")
+    apart = e.less(target)
+    if math.isnan(apart.low) or math.isnan(apart.high):
+        verdict = UNDECIDED.because("too few for an interval")
+    elif -margin <= apart.low and apart.high <= margin:
+        verdict = SUPPORTED
+    elif apart.low > margin or apart.high < -margin:
+        verdict = CONTRADICTED
+    else:
+        verdict = UNDECIDED.because("the interval is wider than that")
+    return dataclasses.replace(verdict, cases=(Case("", apart),))
 
 
 def of_strength(e: Estimate, least: float, sign: int = 1, negligible: float = 0.0) -> Verdict:
@@ -161,19 +204,15 @@ def of_strength(e: Estimate, least: float, sign: int = 1, negligible: float = 0.
     >>> print(of_strength(weak, 0.3), of_strength(none, 0.3, negligible=0.15), sep="; ")
     undecided (above 0 by less than 0.3); no difference (beyond 0.15)
     """
-    if of_interval(e.less(sign * least), sign) == SUPPORTED:
-        return SUPPORTED
-    plain = of_interval(e, sign, negligible)
+    beyond, plain = of_interval(e.less(sign * least), sign), of_interval(e, sign, negligible)
+    if beyond == SUPPORTED:
+        return beyond
     if plain != SUPPORTED:
         return plain
     if max(abs(e.low), abs(e.high)) <= negligible:
-        return NO_DIFFERENCE.because(f"beyond {negligible:g}")
-    by = (
-        f"by less than {least:g}"
-        if of_interval(e.less(sign * least), sign) == CONTRADICTED
-        else f"by {least:g} or less"
-    )
-    return UNDECIDED.because(f"{'above' if sign > 0 else 'below'} 0 {by}")
+        return NO_DIFFERENCE.because(f"beyond {negligible:g}").resting_on(plain)
+    by = f"by less than {least:g}" if beyond == CONTRADICTED else f"by {least:g} or less"
+    return UNDECIDED.because(f"{'above' if sign > 0 else 'below'} 0 {by}").resting_on(beyond)
 
 
 def of_correlation(found: Correlation, sign: int = 1, negligible: float = 0.0) -> Verdict:
@@ -183,13 +222,13 @@ def of_correlation(found: Correlation, sign: int = 1, negligible: float = 0.0) -
     sign        -1 for the claim that the one falls where the other rises
     negligible  Kendall's tau within so much of zero is no relation to speak of
     """
-    if found.n < FEWEST:
-        return UNDECIDED.because(f"{FEWEST} pairs are the least, n = {found.n}")
     both = [of_interval(e, sign, negligible) for e in (found.kendall, found.spearman)]
     certain = max(found.kendall_p, found.spearman_p) < 1.0 - found.level
-    if both[0] == NO_DIFFERENCE or (certain and both[0] == both[1]):
+    if found.n >= FEWEST and (both[0] == NO_DIFFERENCE or (certain and both[0] == both[1])):
         return both[0]
-    return UNDECIDED.because(say_needed(n_needed(found.kendall, negligible), found.n))
+    needed = n_needed(found.kendall, negligible) if found.n >= FEWEST else FEWEST
+    few = f"{FEWEST} pairs are the least, n = {found.n}" if found.n < FEWEST else say_needed(needed, found.n)
+    return dataclasses.replace(UNDECIDED.because(few), cases=(Case("", found.kendall, needed),))
 
 
 def of_kinds(found: KindRelation, sign: int = 1, negligible: float = 0.0) -> Verdict:
@@ -198,7 +237,9 @@ def of_kinds(found: KindRelation, sign: int = 1, negligible: float = 0.0) -> Ver
     if not verdict.claims_effect:
         return verdict
     turning = [name for name, one in found.without.items() if of_correlation(one, sign, negligible) != verdict]
-    return UNDECIDED.because(f"{verdict.kind}, but not without {', '.join(turning)}") if turning else verdict
+    if not turning:
+        return verdict
+    return UNDECIDED.because(f"{verdict.kind}, but not without {', '.join(turning)}").resting_on(verdict)
 
 
 def of_each(estimates: Mapping[str, Estimate], sign: int = 1, negligible: float = 0.0) -> Verdict:
@@ -216,7 +257,8 @@ def of_each(estimates: Mapping[str, Estimate], sign: int = 1, negligible: float 
     >>> print(of_each({"ECA": Estimate(0.5, -0.5, 1.5, n=3), "SRM": Estimate(0.2, -0.8, 1.2, n=3)}))
     undecided (in 2 of 2; n = 3, about 12 would decide the first of them if its estimate stayed)
     """
-    verdict = of_cases([of_interval(e, sign, negligible) for e in estimates.values()])
+    each = [of_interval(e, sign, negligible) for e in estimates.values()]
+    verdict = of_cases(each).resting_on(*each, names=estimates)
     undecided = [e for e in estimates.values() if of_interval(e, sign, negligible) == UNDECIDED]
     needed = [(number, e.n) for e in undecided if (number := n_needed(e, negligible))]
     if verdict != UNDECIDED or len(estimates) == 1 or not needed:
@@ -230,6 +272,11 @@ def of_each(estimates: Mapping[str, Estimate], sign: int = 1, negligible: float 
 def of_cases(verdicts: Iterable[Verdict]) -> Verdict:
     """One verdict from those of several cases that a claim is about; each is of `of_interval` or its like."""
     verdicts = list(verdicts)
+    return count_cases(verdicts).resting_on(*verdicts)
+
+
+def count_cases(verdicts: list[Verdict]) -> Verdict:
+    """The verdict of `of_cases`, which adds the intervals."""
     counts = collections.Counter(verdicts)
     right, wrong, same, total = counts[SUPPORTED], counts[CONTRADICTED], counts[NO_DIFFERENCE], len(verdicts)
     shown = right + wrong + same
@@ -262,11 +309,11 @@ def of_parts(verdicts: Iterable[Verdict]) -> Verdict:
     verdicts = list(verdicts)
     counts = collections.Counter(verdicts)
     if len(counts) <= 1:
-        return verdicts[0].because("") if verdicts else NOT_RUN
+        return verdicts[0].because("").resting_on(*verdicts) if verdicts else NOT_RUN
     for against in (CONTRADICTED, NO_DIFFERENCE):
         if counts[against]:
-            return against.because(f"{counts[against]} of {len(verdicts)} parts")
-    return UNDECIDED.because(f"{counts[SUPPORTED]} of {len(verdicts)} parts supported")
+            return against.because(f"{counts[against]} of {len(verdicts)} parts").resting_on(*verdicts)
+    return UNDECIDED.because(f"{counts[SUPPORTED]} of {len(verdicts)} parts supported").resting_on(*verdicts)
 
 
 def agreement(verdicts: Iterable[Verdict], of: str = "cases") -> Verdict:
@@ -284,13 +331,13 @@ def agreement(verdicts: Iterable[Verdict], of: str = "cases") -> Verdict:
     verdicts = list(verdicts)
     counts = collections.Counter(verdicts)
     if len(counts) <= 1:
-        return verdicts[0].because("") if verdicts else NOT_RUN
+        return verdicts[0].because("").resting_on(*verdicts) if verdicts else NOT_RUN
     said = [kind for kind in KINDS if counts[kind] and kind not in OPEN]
     parts = [f"{kind.kind} at {counts[kind]}" for kind in said]
     if parts:
         parts[0] += f" of {len(verdicts)} {of}"
     both = SUPPORTED in said and len(said) > 1
-    return (BY_READING if both else UNDECIDED).because(", ".join(parts))
+    return (BY_READING if both else UNDECIDED).because(", ".join(parts)).resting_on(*verdicts)
 
 
 def joint(verdicts: Mapping[Any, Verdict] | Iterable[Verdict]) -> Verdict:
@@ -302,7 +349,14 @@ def joint(verdicts: Mapping[Any, Verdict] | Iterable[Verdict]) -> Verdict:
     >>> print(joint([SUPPORTED, SUPPORTED]), joint([SUPPORTED, UNDECIDED]), sep="; ")
     supported; depends on the reading (supported under 1 of 2, undecided under 1)
     """
-    verdicts = list(verdicts.values() if isinstance(verdicts, Mapping) else verdicts)
+    if isinstance(verdicts, Mapping):
+        return join_readings(list(verdicts.values())).resting_on(*verdicts.values(), names=verdicts)
+    verdicts = list(verdicts)
+    return join_readings(verdicts).resting_on(*verdicts)
+
+
+def join_readings(verdicts: list[Verdict]) -> Verdict:
+    """The verdict of `joint`, which adds the intervals."""
     counts = collections.Counter(verdicts)
     if not verdicts:
         return NOT_RUN
@@ -347,7 +401,9 @@ def n_needed(e: Estimate, negligible: float = 0.0) -> int | None:
     distances = [abs(e.value), negligible - abs(e.value)]
     if not e.n or not math.isfinite(half) or max(distances) <= 0.0:
         return None
-    return max(math.ceil(e.n * (half / max(distances)) ** 2), e.n + 1)
+    widths = half / max(distances)
+    needed = e.n * widths * widths
+    return max(math.ceil(needed), e.n + 1) if math.isfinite(needed) else None
 
 
 def say_needed(needed: int | None, n: int) -> str:
@@ -418,6 +474,8 @@ class Rule:
     worlds      made-up evidence for the calibration; None where nothing is drawn at random
     exempt      why there are no worlds
     variant     tells rules apart that have one judge
+    paper       the number that the paper prints for it; "" where it prints none, or the claim says it
+    unit        what its estimates are in, such as points or per cent
     """
 
     claim: str
@@ -430,6 +488,8 @@ class Rule:
     worlds: Worlds | None = None
     exempt: str = ""
     variant: str = ""
+    paper: str = ""
+    unit: str = ""
 
     def __post_init__(self):
         if (self.worlds is None) == (not self.exempt):
@@ -438,7 +498,9 @@ class Rule:
     @property
     def name(self) -> str:
         """The module and name of the function that judges, and the variant: by it the calibration is found."""
-        function = f"{self.judge.__module__.removeprefix('studies.')}.{self.judge.__name__}"
+        spec = self.judge.__globals__.get("__spec__")  # a study that is run is called __main__
+        module = (spec.name if spec else self.judge.__module__).removeprefix("studies.")
+        function = f"{module}.{self.judge.__name__}"
         return f"{function}: {self.variant}" if self.variant else function
 
     def __call__(self, *evidence: Any, **options: Any) -> Finding:

@@ -74,6 +74,8 @@ class Arguments:
     """Where measurements (in windows/), figures, tables, report.html and record.json go."""
     smoke: bool = False
     """A run of seconds that only shows that everything works."""
+    verbose: bool = False
+    """Print the tables and the names of all files as well."""
 
 
 def main(arguments: Arguments):

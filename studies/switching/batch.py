@@ -7,6 +7,7 @@ from pathlib import Path
 
 import odelab as ol
 from netbridge.files import replacing
+from studies.lab.report.terminal import show_progress
 from studies.switching.design import Preset
 from studies.switching.measures import all_subjects, measure
 from studies.switching.subjects import Subject
@@ -60,7 +61,7 @@ def measure_all(
         with replacing(paths[name]) as unfinished:
             unfinished.write_text(json.dumps(found | {"options": options}))
         told[name] = found
-        print(f"{name}: {len(found['windows'])} windows ({len(told)} of {len(wanted)} problems)", flush=True)
+        show_progress(f"{name}: {len(found['windows'])} windows ({len(told)} of {len(wanted)} problems)")
 
     rest = (preset, *pair, define, options.get("define"))
     if scheduler is not None and missing:

@@ -18,6 +18,7 @@ import odelab as ol
 from netbridge.files import replacing
 from odelab.experiments import state_indices
 from odelab.experiments.windows import effective_derivative, evaluations_of, predicted_ratio
+from studies.lab.report.terminal import show_progress
 from studies.switching.design import CAP_EXPLICIT, CAP_IMPLICIT
 from studies.switching.observations import Lab
 
@@ -170,7 +171,7 @@ def measure_or_read(
         known = {"options": options, "systems": found}
         with replacing(path) as unfinished:
             unfinished.write_text(json.dumps(known))
-        print(f"factorial: {len(found)} systems", flush=True)
+        show_progress(f"factorial: {len(found)} systems")
     return known["systems"]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from netbridge.files import replacing
+from studies.lab.report.terminal import show_progress
 
 ERROR = 0.1  # of a block's own step, at which the two methods are compared
 LADDER = (1, 2, 4, 8, 16, 32, 64)
@@ -35,7 +36,7 @@ def measure_networks(wanted: list[str], truths: int, count: int, folder: Path, f
             kept = {"options": options, "rows": look_at(name, count, i < truths)}
             with replacing(path) as unfinished:
                 unfinished.write_text(json.dumps(kept))
-            print(f"{name}: {len(kept['rows'])} rows", flush=True)
+            show_progress(f"{name}: {len(kept['rows'])} rows")
         told += kept["rows"]
     return told
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import odelab as ol
 from netbridge.files import replacing
 from odelab.experiments import timing
+from studies.lab.report.terminal import show_progress
 from studies.switching.subjects import Subject
 from studies.switching.yours import adopt
 
@@ -32,7 +33,7 @@ def measure_or_read(
             kept[one.name] = {"options": options} | measure(one.problem(), pair)
             with replacing(path) as unfinished:
                 unfinished.write_text(json.dumps(kept))
-            print(f"{one.name}: timed", flush=True)
+            show_progress(f"{one.name}: timed")
     return {one.name: {key: kept[one.name][key] for key in ("seconds", "parts")} for one in wanted}
 
 

@@ -111,7 +111,7 @@ def edited(tmp_path):
         ("netbridge/progress.py", False, False),
         ("netbridge/model/notes.txt", False, False),
         ("studies/lab/stiffness.py", False, False),
-        ("studies/population/design.py", False, False),
+        ("studies/population.py", False, False),
     ],
 )
 def test_which_digest_an_edit_changes(edited, name, trains, measures):

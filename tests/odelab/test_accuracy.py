@@ -37,6 +37,7 @@ def assert_proportional(errors, most):
     assert 0.8 <= slope <= 1.3, slope
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "law"), [(ol.DOPRI5, "pi"), (ol.RKF45, "pi"), (ol.DOP853, "i")], **NAMED)
 @pytest.mark.parametrize(("name", "i"), EXPLICIT)
 def test_non_stiff_references(method, law, name, i):
@@ -89,6 +90,7 @@ def component_error(problem, reference, method, tol):
     return np.abs(run.u[-1][measured] / reference.u[measured] - 1.0).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "i"), IMPLICIT)
 @pytest.mark.parametrize("tol", [1e-4, 1e-6, 1e-8])
 def test_stiff_references_through_radau(name, i, tol):

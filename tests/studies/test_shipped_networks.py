@@ -9,9 +9,9 @@ import torch
 import netbridge as nb
 from netbridge.train.recipes import recipe
 from studies.lab import jobs
-from studies.lab.networks import ZOO
-from studies.train import CONTROLLERS, VITS
+from studies.lab.networks import CONTROLLERS, ZOO
 from studies.train import DEEP as QUEUE
+from studies.train import VITS
 
 FOLDERS = {
     "cifar10": ("cifar10", "short"),

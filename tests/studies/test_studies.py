@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import html
 import importlib
 import inspect
 import itertools
@@ -15,8 +16,9 @@ import time
 
 import pytest
 
-from studies.__main__ import headline, names, source_of
+from studies.__main__ import GROUPS, headline, names, source_of
 from studies.lab.command import flag_of, start
+from studies.lab.report.terminal import COLUMNS, LINES
 from tests.clock import HANGS
 
 
@@ -41,9 +43,11 @@ def run(*arguments):
     return subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, timeout=HANGS)
 
 
-def test_the_list_names_every_study_with_its_headline():
+def test_the_list_names_every_study_below_its_paper_with_its_headline():
     done = run("studies")
     assert done.returncode == 0
+    assert sorted(name for members in GROUPS.values() for name in members) == names()
+    assert [line for line in done.stdout.splitlines() if line in GROUPS] == list(GROUPS)
     for name in names():
         assert f"studies.{name}" in done.stdout
         assert headline(name) in done.stdout
@@ -79,8 +83,42 @@ def test_smoke_leaves_a_complete_record(name, tmp_path):
     assert record["arguments"]["smoke"] is True
     assert record["versions"]["odelab"]
     assert record["numbers"]
-    for file in done.stdout.split("wrote to")[-1].splitlines()[1:]:
-        assert (tmp_path / file.strip()).stat().st_size > 0
+    for file in record["files"]:
+        assert (tmp_path / file).stat().st_size > 0
+    if (tmp_path / "report.html").is_file():
+        title = html.unescape((tmp_path / "report.html").read_text().split("<h1>")[1].split("</h1>")[0])
+        start_of_page = done.stdout.index(title[:60])  # what trainings say stands before it
+        lines = done.stdout[start_of_page:].rstrip().splitlines()
+        assert lines[-1] == (tmp_path / "report.html").as_uri()
+        assert len(lines) <= LINES, done.stdout
+        assert max(map(len, lines[:-1])) <= COLUMNS, done.stdout
+
+
+SHOWN_AGAIN = {  # what a study may take from others: the population's networks and findings, and jobs to list or train
+    "cifar_tns": {"population"},
+    "tns_at_work": {"population"},
+    "train": {"table"},
+    "plan": {"asr", "block_stiffness", "detect", "step_control", "table", "tricks"},
+}
+
+
+def imported_studies(path):
+    """The studies that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "studies":
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("studies."):
+            yield node.module.split(".")[1]
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("studies."))
+
+
+@pytest.mark.parametrize("name", names())
+def test_studies_share_through_the_lab_alone(name):
+    source = source_of(name)
+    files = [source] if source.stem == name else source.parent.rglob("*.py")
+    others = {found for path in files for found in imported_studies(path)} - {"lab", name}
+    assert others <= SHOWN_AGAIN.get(name, set())
 
 
 def test_a_study_run_in_process_draws_figures_that_are_not_blank(tmp_path):

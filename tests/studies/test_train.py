@@ -11,12 +11,11 @@ import netbridge as nb
 from netbridge import code_digests, data
 from netbridge.data import datasets
 from netbridge.train import scoring
+from studies import table as tables
 from studies import train as study
 from studies.lab import jobs
 from studies.lab.command import start
 from studies.lab.figures import learning_curve
-from studies.table.design import TABLES, Scale, Table
-from studies.table.networks import read_all
 from tests.netbridge.train import runs
 
 
@@ -202,10 +201,10 @@ def test_the_queue_of_deep_networks(tmp_path, monkeypatch):
 
 def test_the_queue_of_a_table_trains_its_cells_seed_by_seed(tmp_path, monkeypatch, capsys):
     """A table of two rows on two data sets, of which one cannot be had: the other's are trained and found again."""
-    scale = Scale("resnet", 8, 4, jobs.recipe_of("digits", "digits", epochs=1, batch=16))
+    scale = tables.Scale("resnet", 8, 4, jobs.recipe_of("digits", "digits", epochs=1, batch=16))
     columns = (("digits", scale), ("cifar100", scale))
-    table = Table(1, "", columns, {"constant": "constant", "SE": "se"}, {}, "a card")
-    monkeypatch.setitem(TABLES, 1, table)
+    table = tables.Table(1, "", columns, {"constant": "constant", "SE": "se"}, {}, "a card")
+    monkeypatch.setitem(tables.TABLES, 1, table)
     monkeypatch.setattr(study, "PAPER_SEEDS", 2)
 
     few = data.load("digits")  # the fixture's
@@ -221,7 +220,7 @@ def test_the_queue_of_a_table_trains_its_cells_seed_by_seed(tmp_path, monkeypatc
     stems = [f"resnet8-width4-{name}-seed{seed}" for seed in (0, 1) for name in ("constant", "se")]
     assert [path.stem for path in found] == stems
     assert "Left out: cifar100. studies.train: it is nowhere" in capsys.readouterr().out
-    again, _ = read_all((tmp_path,))
+    again, _ = tables.read_all((tmp_path,))
     assert {(one.controller, one.seed) for one in again} == {
         (name, seed) for name in ("constant", "SE") for seed in (0, 1)
     }
@@ -232,7 +231,7 @@ def test_the_queue_of_a_table_trains_its_cells_seed_by_seed(tmp_path, monkeypatc
 @pytest.mark.parametrize(("queue", "name"), [("tricks", "tricks"), ("table4", "step_control")])
 def test_queues_of_studies_that_keep_measurements_are_handed_over(tmp_path, monkeypatch, queue, name):
     asked = []
-    monkeypatch.setattr(f"studies.{name}.__main__.main", asked.append)
+    monkeypatch.setattr(f"studies.{name}.main", asked.append)
     study.main(arguments(tmp_path, queue=queue, threads=torch.get_num_threads()))
     assert (asked[0].train, asked[0].full, asked[0].device) == (True, True, "cpu")
 

@@ -70,16 +70,40 @@ def one_by_one(
     return found, " and ".join(engines or [engine]), records
 
 
-def finish_alone(found: Found, problem, method, controller, starts, params, t_eval, by, max_steps, exact, times):
+def finish_alone(
+    found: Found,
+    problem,
+    method,
+    controller,
+    starts,
+    params,
+    t_eval,
+    by,
+    max_steps,
+    exact,
+    times,
+    watcher=None,
+    events=None,
+    project=None,
+):
     """Solve anew, one by one, the runs that cannot be finished in their lanes.
 
     Their factors without pivoting have failed, or the right-hand side has raised an error, which is then raised here;
-    or all their pieces together have taken more attempts than a run may, which lanes count in each piece alone.
+    or all their pieces together have taken more attempts than a run may, which lanes count in each piece alone; or
+    their events cannot be told from single steps.
+
+    watcher    follows the events of the runs; None where there are none
     """
     failed = (found.statuses == Status.SINGULAR) | (found.statuses == Status.RAISED)
-    failed = np.flatnonzero(failed | (found.counts.sum(axis=1) > max_steps))
-    if failed.size:
-        sets = None if params is None else params[failed]
-        own = None if times is None else times.of_runs(failed)
+    failed |= found.counts.sum(axis=1) > max_steps
+    if watcher is not None:
+        failed[watcher.left_to_others()] = True
+    places = np.flatnonzero(failed)
+    if places.size:
+        sets = None if params is None else params[places]
+        own = None if times is None else times.of_runs(places)
         rest = (t_eval, by, found.maxima is not None, max_steps, "auto", exact, lambda done, total: None, own)
-        put(found, failed, one_by_one(problem, method, controller, starts[failed], sets, *rest)[0])
+        solved, _, records = one_by_one(problem, method, controller, starts[places], sets, *rest, events, project)
+        put(found, places, solved)
+        if watcher is not None:
+            watcher.told.update(zip(places.tolist(), records, strict=True))

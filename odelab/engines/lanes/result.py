@@ -46,7 +46,9 @@ class Ensemble(
 
     took          (N, 2), how many steps each of both methods took, of runs by two of them (`odelab.auto`); else None
     turns         (N, 3), how often the method of a run changed, an implicit step was tried, and was refused; else None
-    events        for each run its event records, as `Trajectory.events` has them; None where there were no events
+    events        for each run its event records, as `Trajectory.events` has them: times, states (those before a change)
+                  and directions, a record for each event; a run that one has ended has the `status` "event" and ends
+                  there. None where no events were asked for
 
     `ok` tells whether all runs got through or met an event that ended them, `failed` which did not, `message` how many
     ended how.
@@ -159,12 +161,36 @@ class Found(NamedTuple):
     points: np.ndarray | None  # (N, len(t_eval), n)
     doubts: np.ndarray | None  # (N,): the largest error at `t_eval` over the tolerance, a sum of squares
     turned: np.ndarray | None  # (N, 4): of runs by two methods, as `odelab.kernels.lanes.TURNED` names it
+    left: "Left | None" = None
 
 
-def empty_arrays(starts, t0, wanted: int | None, maxima: bool, switches: bool = False) -> Found:
+class Left(NamedTuple):
+    """What runs leave their lanes with, where events are looked for; lanes read it and write it."""
+
+    numbers: np.ndarray  # (N, rows): all that a lane keeps of a run in whose last step an event may lie
+    resumes: np.ndarray  # (N,): 1 where a run goes on with these numbers, 0 where it begins
+    longest: np.ndarray  # (N, 2 + n) or (N, 0): time, size and state of the longest step
+    log: np.ndarray  # (m, rows): steps in which an event may lie that does not end a run
+    logged: np.ndarray  # (1,): how many there are, or would be if there was room for them
+
+    def of_runs(self, runs, room: int = 0) -> "Left":
+        """The same of some runs, with room for so many steps; a run that finds none leaves its lane."""
+        resumes, log = self.resumes[runs], np.empty((room, self.log.shape[1]))
+        numbers, go_on = np.empty((len(resumes), self.numbers.shape[1])), np.flatnonzero(resumes)
+        numbers[go_on] = self.numbers[runs][go_on] if isinstance(runs, slice) else self.numbers[runs[go_on]]
+        return Left(numbers, resumes, self.longest[runs], log, np.zeros(1, np.int64))
+
+    def take(self, runs, part: "Left", has_left):
+        """Take over what some runs have left with."""
+        self.longest[runs] = part.longest
+        self.numbers[runs[has_left]] = part.numbers[has_left]
+
+
+def empty_arrays(starts, t0, wanted: int | None, maxima: bool, left: Left | None = None, switches=False) -> Found:
     """The arrays before any run is finished: each run stands at its start with the status "interrupted".
 
     wanted      how many times are wanted of each run; None where only the ends are
+    left        what runs have left their lanes with; None where there are no events
     switches    whether two methods take turns
 
     A finished run overwrites its row. After Ctrl-C the rows of the other runs therefore still say "interrupted".
@@ -179,6 +205,7 @@ def empty_arrays(starts, t0, wanted: int | None, maxima: bool, switches: bool = 
         None if wanted is None else np.full((count, wanted, n), np.nan),
         None if wanted is None else np.zeros(count),
         np.zeros((count, 4)) if switches else None,
+        left,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab.engines.lanes.result import Found, empty_arrays
+from odelab.engines.lanes.result import Found, Left, empty_arrays
 from odelab.kernels import store
 from odelab.kernels.attempt import fixed_names, fixed_values
 from odelab.kernels.lanes import ARGUMENTS, LANES, NOBODY, add_lanes
@@ -21,6 +21,7 @@ from odelab.kernels.parameters import Parameters
 from odelab.kernels.run import key_of, ratio_of, wanted_of
 from odelab.kernels.switching.graphs import stages_of_lanes
 from odelab.kernels.switching.pools import add_pools
+from odelab.kernels.watching import watched_of
 from odelab.status import Status
 
 SLICE = 0.05  # seconds a kernel runs before it returns, so that Ctrl-C is noticed and the progress line is updated
@@ -34,8 +35,9 @@ LARGEST_PORTION = 64  # runs: a few cache lines of every array
 class Task(NamedTuple):
     """The settings of an ensemble, without its kernel and its runs; it can be pickled and sent to other processes."""
 
-    rows: int  # of a thread's block, which has a number for each lane in them
+    tall: int  # rows of a thread's block, which has a number for each lane in them
     indices: tuple[int, ...]  # the rows in which the numbers of the runs are
+    rows: tuple[str, ...]  # the names of the numbers that a lane keeps
     fixed: np.ndarray  # what all runs have in common, as `odelab.kernels.attempt.fixed_names` names it
     span: tuple[float, float]
     max_attempts: int
@@ -67,37 +69,50 @@ class Prepared(NamedTuple):
 
 
 def prepare(
-    problem, method, controller, t_eval, by: str, maxima: bool, max_steps: int, exact: bool, own=()
+    problem,
+    method,
+    controller,
+    t_eval,
+    by: str,
+    maxima: bool,
+    max_steps: int,
+    exact: bool,
+    own=(),
+    events=(),
+    project=None,
 ) -> Prepared:
     """The kernel of an ensemble, and its `Task`; raises `Untraceable` where the right-hand side cannot be followed.
 
-    own    the names of the times that each run has of its own (`odelab.engines.lanes.rounds.OWN`), or none
+    own               the names of the times that each run has of its own (`odelab.engines.lanes.rounds.OWN`), or none
+    events, project   the events and the projection of the runs
     """
     traced = store.slopes_of(problem)
     options = {"rows": method.switches, "maxima": maxima, "windowed": bool(own)}
     wanted = wanted_of(problem, method, controller, traced, exact=exact)
     wanted = [one._replace(asked=one.asked._replace(**options)) for one in wanted]
     names, points, asked = traced.parameters.names, "" if t_eval is None else by, wanted[0].asked
-
-    def slopes_in(graph):
-        return store.slopes_in(graph, traced)
+    watched = watched_of(problem, events, project, traced)
+    projection = watched.projection
+    project_in = None if projection is None else functools.partial(store.projection_in, traced=projection)
 
     def make():
-        module = module_of_lanes(exact, traced)
+        module = module_of_lanes(exact, traced, projection)
+        slopes_in, looked_for = functools.partial(store.slopes_in, traced=traced), watched if events else None
         if method.switches:
             stages = stages_of_lanes(asked, wanted[1].asked, slopes_in)
             layout = add_pools(module, stages, slopes_in, names, points, own)
-            return module.text(), layout.tall, layout.indices
-        rows = add_lanes(module, asked, slopes_in, names, points, own).all
-        return module.text(), len(rows), (len(rows) - 1,)
+            return module.text(), layout.tall, layout.indices, tuple(layout.rows.all)
+        rows = tuple(add_lanes(module, asked, slopes_in, names, points, own, looked_for, project_in).all)
+        return module.text(), len(rows), (len(rows) - 1,), rows
 
     kept = [part for one in wanted for part in (one.asked.method, one.asked.law)]
-    text, tall, indices = store.kernel(("lanes", *map(key_of, wanted), points, own), make, *kept)
+    text, *block = store.kernel(("lanes", *map(key_of, wanted), points, own, *watched.key), make, *kept)
     values = dict(zip(fixed_names(asked), fixed_values(problem, controller), strict=False))
     if method.switches:
         values["ratio"] = method.ratio or ratio_of(problem, method, controller)
     fixed = np.array([value for name, value in values.items() if name not in own], dtype=float)
-    task = Task(tall, indices, fixed, problem.t_span, max_steps, t_eval, maxima, method.switches)
+    tall, indices, rows = block
+    task = Task(tall, indices, rows, fixed, problem.t_span, max_steps, t_eval, maxima, method.switches)
     return Prepared(text, task, traced.parameters)
 
 
@@ -108,9 +123,12 @@ def compiled(text: str) -> tuple[Machine, Callable]:
     return machine, machine.function("lanes", len(ARGUMENTS))
 
 
-def run(text: str, task: Task, starts, params, threads: int | None, report) -> Found:
-    """All runs through the kernel, on as many threads as there is work for."""
-    found = empty_arrays(starts, task.span[0], task.wanted, task.maxima, switches=task.switches)
+def run(text: str, task: Task, starts, params, threads: int | None, report, left: Left | None = None) -> Found:
+    """All runs through the kernel, on as many threads as there is work for.
+
+    left    what runs have left their lanes with; None where there are no events
+    """
+    found = empty_arrays(starts, task.span[0], task.wanted, task.maxima, left, switches=task.switches)
     count = min(threads or available(), math.ceil(len(starts) / LANES))
     queue, stop = np.zeros(1, np.int64), threading.Event()
     portion = min(max(1, len(starts) // (PORTIONS * count * LANES)), LARGEST_PORTION)
@@ -151,20 +169,20 @@ def work_through(text, task: Task, queue, portion, starts, params, found: Found,
     About every SLICE seconds the kernel returns; then `told()` is called and `stop` is checked.
     """
     _, lanes = compiled(text)
-    block = table_on_a_cache_line(task.rows, LANES)
+    block = table_on_a_cache_line(task.tall, LANES)
     block.view(np.int64)[list(task.indices)] = NOBODY
     share = np.array([0, 0, portion, 0])  # as `odelab.kernels.lanes.SHARE` names them
     nothing = np.zeros(1)
     at, behind = task.t_eval, np.inf if task.span[1] >= task.span[0] else -np.inf
     if at is None or at.ndim == 1:  # those of all runs
         at = np.append(np.zeros(0) if at is None else at, behind)
-    given = (found.maxima, at, found.points, found.doubts, found.turned)
+    given = (found.maxima, at, found.points, found.doubts, found.turned, *(found.left or (None,) * 5))
     optional = [nothing if array is None else array for array in given]
     arrays = (queue, share, task.fixed, starts, params, block, *found[:4], *optional)
-    sweeps = 256
+    sweeps, room = 256, 0 if found.left is None else len(found.left.log)
     while not stop.is_set():
         began = time.perf_counter()
-        lanes(*map(address, arrays), len(starts), sweeps, task.max_attempts, at.shape[-1] - 1)
+        lanes(*map(address, arrays), len(starts), sweeps, task.max_attempts, at.shape[-1] - 1, room)
         if share[-1] == LANES:
             return
         elapsed = time.perf_counter() - began

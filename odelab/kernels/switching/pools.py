@@ -30,6 +30,7 @@ from odelab.kernels.lanes import (
     add_fill_points,
     add_inside,
     begin_run,
+    copy_numbers,
     hand_in,
     next_run,
     sweep,
@@ -104,16 +105,17 @@ def add_pools(
     fixed = [name for name in [*fixed_names(pair.explicit), "ratio"] if name not in own]
     carried = [name for name in names_of(stages) if name not in UNCOUNTED]
     pools = Pool(0, pair.explicit, stages.explicit), Pool(1, pair.implicit, stages.implicit)
-    step = [*dict.fromkeys(name for pool in pools for name in pool.attempt.step), "due"] if points else []
-    rows = Rows(carried, parameters, step, [*(["point"] if points else []), "status", "index"])
-    writer = Writer(Parts(module, pair.explicit, rows, fixed, bool(own)), Layout(rows), stages)
+    step = list(dict.fromkeys(name for pool in pools for name in pool.attempt.step)) if points else []
+    whole = [*(["point"] if points else []), "status", "index"]
+    rows = Rows(carried, parameters, step, [], ["due"] if points else [], whole)
+    writer = Writer(Parts(module, pair.explicit, rows, fixed, bool(own), None), Layout(rows), stages)
     graph = Graph(trusted=True)
     begin = add_begin(module, graph, first_values(stages, slopes_in(graph), graph), carried, fixed, parameters, LANES)
     between = writer.add_between()
     refills = [writer.add_refill(pool, begin, between) for pool in pools]
     for pool, refill in zip(pools, refills, strict=True):
-        within = add_inside(module, pool.asked, slopes_in, rows, fixed, points, str(pool.number)) if points else None
-        fill = None if within is None else add_fill_points(writer.parts, within, str(pool.number))
+        parts, name = writer.parts._replace(asked=pool.asked), str(pool.number)
+        fill = add_fill_points(parts, add_inside(parts, slopes_in, None, points, name), name) if points else None
         writer.add_sweeps(pool, writer.add_look_after(pool, between, refill, fill))
     writer.add_loop(refills)
     return writer.layout
@@ -196,9 +198,7 @@ class Writer:
         waiting = self.read(function, f"waiting{number}")
         with function.when(function.compare("ne", waiting, 0)):
             self.add_to(function, f"waiting{number}", -1)
-            with function.over(self.layout.numbers) as k:
-                value = function.load("l", self.place_of_waiting(function, number), k)
-                function.store("l", value, column, function.whole("mul", k, LANES))
+            copy_numbers(function, self.place_of_waiting(function, number), 1, column, LANES, self.layout.numbers)
             self.add_to(function, f"busy{number}", 1)
         if number == 0:
             with function.repeat() as again_when:
@@ -237,9 +237,7 @@ class Writer:
 
     def leave(self, function: Function, pool: Pool, column: str):
         """Let the run of a lane wait for the other pool."""
-        place = self.place_of_waiting(function, pool.other)
-        with function.over(self.layout.numbers) as k:
-            function.store("l", function.load("l", column, function.whole("mul", k, LANES)), place, k)
+        copy_numbers(function, column, LANES, self.place_of_waiting(function, pool.other), 1, self.layout.numbers)
         self.add_to(function, f"waiting{pool.other}", 1)
         self.release(function, pool, column)
 
@@ -290,7 +288,7 @@ class Writer:
         with function.repeat() as again_when:
             with function.over(LANES, function.width) as group:
                 place = function.whole("add", group, self.layout.table(pool.number))
-                flagged = sweep(function, one, self.rows, place, given, leaves)
+                flagged = sweep(function, one, self.rows, place, given, leaves=leaves)
                 with function.each(flagged) as lane:
                     function.call(look_after, *names, function.whole("add", group, lane))
             self.add_to(function, "left", -1)

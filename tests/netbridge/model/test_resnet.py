@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import netbridge as nb
-from studies.table.design import PARAMETERS
+from studies import table as tables
 from tests.netbridge import networks
 
 SMALL = {"depth": 14, "widths": (4, 8, 8)}
@@ -24,9 +24,9 @@ def on_meta():
         yield
 
 
-@pytest.mark.parametrize("controller", PARAMETERS)
+@pytest.mark.parametrize("controller", tables.PARAMETERS)
 def test_parameter_counts_are_the_papers(controller, on_meta):
-    for classes, millions in zip((10, 100), PARAMETERS[controller], strict=True):
+    for classes, millions in zip((10, 100), tables.PARAMETERS[controller], strict=True):
         assert parameters(nb.resnet(164, classes, controller)) / 1e6 == pytest.approx(millions, abs=0.01)
 
 

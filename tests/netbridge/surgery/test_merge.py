@@ -54,6 +54,7 @@ def test_merged_and_folded_are_the_same_function(
         assert networks.relative_error(straight(images), net(images)) < rounding
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [56, 164])
 def test_deep_networks_stay_exact(depth, images):
     for precision in PRECISIONS:

@@ -47,6 +47,7 @@ def overhead(mine, theirs):
     return np.exp(curves[0](errors) - curves[1](errors))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_dopri5_needs_no_more_evaluations_than_scipys_rk45(name):
     theirs = scipys(PROBLEMS[name])

@@ -11,8 +11,7 @@ import torch
 import netbridge as nb
 import odelab as ol
 from netbridge.data.datasets import available, load
-from studies.cifar_tns import __main__ as cifar_tns
-from studies.cifar_tns.tables import accuracy_errors
+from studies import cifar_tns as study
 from studies.lab import definitions, jobs
 from studies.lab import networks as networks_
 from studies.lab.statistics import choices
@@ -59,7 +58,7 @@ def test_names_depth_and_order(networks):
 
 def test_accuracy_errors_are_binomial(networks):
     found = measure(networks_.read_subject(networks / "0-0.safetensors"), load("digits"), 3, "cpu")
-    below, above = accuracy_errors([found], 10_000)[0]  # 90 % of 10,000
+    below, above = study.accuracy_errors([found], 10_000)[0]  # 90 % of 10,000
     assert below == pytest.approx(100 * 1.96 * (0.9 * 0.1 / 10_000) ** 0.5, rel=0.05)
     assert above == pytest.approx(below, rel=0.1)
 
@@ -93,13 +92,13 @@ def test_a_controller_of_ones_own_is_trained_and_measured(own_controller, tmp_pa
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(jobs, "train", quickly)
     monkeypatch.setattr(nb, "tune_allocator", lambda: True)
-    arguments = cifar_tns.Arguments(
+    arguments = study.Arguments(
         dataset="digits", define=(own_controller,), train=True, controllers=("constant", "mine"), seeds=(4, 7), depth=14
     )
     definitions.run_file(own_controller)
-    folder = cifar_tns.train_networks(arguments, load("digits"))
+    folder = study.train_networks(arguments, load("digits"))
     assert asked == [("constant", 4), ("constant", 7), ("mine", 4), ("mine", 7)]
-    subjects = cifar_tns.choose_networks(networks_.checkpoints([folder]), arguments, load("digits"))
+    subjects = study.choose_networks(networks_.checkpoints([folder]), arguments, load("digits"))
     assert [(s.name, s.seed, s.depth) for s in subjects] == [
         ("constant", 4, 14),
         ("constant", 7, 14),

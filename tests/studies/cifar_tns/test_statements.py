@@ -4,19 +4,9 @@ import numpy as np
 import pytest
 
 import netbridge as nb
-from studies.cifar_tns.evidence import Gates, Seeds, correlate_gates, gather, share_stiff_blocks, shares_of
-from studies.cifar_tns.findings import (
-    COMPARED,
-    EVERYWHERE,
-    EXAMPLE,
-    RELATED,
-    findings,
-    judge_accuracy,
-    judge_few_blocks,
-)
-from studies.cifar_tns.tables import beside_rows
+from studies import cifar_tns as study
 from studies.lab import networks as _networks
-from studies.lab.comparisons import dunnett
+from studies.lab.claims import Arms, Gates, correlate_gates, judge_few_blocks, share_stiff_blocks, shares_of
 from studies.lab.statistics import choices, estimate, mean_of, relate_kinds
 from studies.lab.stiffness import KINDS, QUANTITIES, READINGS, SCALE, SHAPE, TNS, Measured, set_stiffness
 from studies.lab.verdicts import (
@@ -48,14 +38,14 @@ def related(kind, n=14):
     ("kind", "verdict"), [("rising", SUPPORTED), ("falling", CONTRADICTED), ("scattered", UNDECIDED)]
 )
 def test_the_relation_on_synthetic_data(kind, verdict):
-    finding = RELATED[TNS](dict.fromkeys(READINGS, related(kind)))
+    finding = study.RELATED[TNS](dict.fromkeys(READINGS, related(kind)))
     assert finding.verdict == verdict
     assert "n = 14 kinds" in finding.words
 
 
 def test_readings_that_disagree_are_named():
     both = {reading: related("rising" if reading[0] == "slope" else "falling") for reading in READINGS}
-    finding = RELATED[TNS](both)
+    finding = study.RELATED[TNS](both)
     assert finding.verdict == BY_READING
     assert str(finding.verdict).endswith("(supported under 2 of 4, contradicted under 2)")
 
@@ -64,7 +54,7 @@ def test_a_relation_that_one_kind_makes_is_none():
     """Five kinds fall by chance; with a sixth far off the relation is there, and without it it is not."""
     far = {"SEM": [9.0]} | {str(i): [x] for i, x in enumerate((1.0, 3.0, 2.0, 5.0, 4.0))}
     accuracies = {"SEM": [60.0]} | {str(i): [x] for i, x in enumerate((95.0, 94.0, 93.0, 92.0, 91.0))}
-    assert RELATED[TNS](dict.fromkeys(READINGS, relate_kinds(far, accuracies))).verdict == UNDECIDED
+    assert study.RELATED[TNS](dict.fromkeys(READINGS, relate_kinds(far, accuracies))).verdict == UNDECIDED
 
 
 def made(controller, seed, accuracy=90.0, scale=1.0, sign=-1.0, blocks=3, images=80, depth=20):
@@ -83,7 +73,7 @@ def made(controller, seed, accuracy=90.0, scale=1.0, sign=-1.0, blocks=3, images
 
 
 def seeds(values):
-    return Seeds(values, dunnett("constant", values))
+    return Arms.against("constant", values)
 
 
 @pytest.mark.parametrize(
@@ -100,32 +90,32 @@ def seeds(values):
 )
 def test_gains_are_judged_over_seeds(accuracies, verdict):
     found = seeds({name: list(values) for name, values in accuracies.items()})
-    assert judge_accuracy(found).verdict == verdict
+    assert study.judge_accuracy(found).verdict == verdict
     for what, readings in QUANTITIES.items():
-        assert COMPARED[what](dict.fromkeys(readings, found)).verdict == verdict
+        assert study.COMPARED[what](dict.fromkeys(readings, found)).verdict == verdict
 
 
 def test_networks_without_a_constant_one_are_compared_with_nothing():
-    evidence = gather([made("SE", seed) for seed in range(3)])
-    assert judge_accuracy(evidence.accuracies).verdict == NOT_RUN
-    assert COMPARED[TNS](evidence.compared[TNS]).verdict == NOT_RUN
+    evidence = study.gather([made("SE", seed) for seed in range(3)])
+    assert study.judge_accuracy(evidence.accuracies).verdict == NOT_RUN
+    assert study.COMPARED[TNS](evidence.compared[TNS]).verdict == NOT_RUN
 
 
 def test_a_larger_scale_is_not_a_larger_shape():
     """Networks whose branches are three times as large have three times the TNS, and the same shape to the bit."""
     results = [made(name, seed, scale=scale) for name, scale in (("constant", 1.0), ("SE", 2.0)) for seed in range(3)]
-    evidence = gather(results)
-    assert COMPARED[TNS](evidence.compared[TNS]).verdict == SUPPORTED
-    assert COMPARED[SCALE](evidence.compared[SCALE]).verdict == SUPPORTED
+    evidence = study.gather(results)
+    assert study.COMPARED[TNS](evidence.compared[TNS]).verdict == SUPPORTED
+    assert study.COMPARED[SCALE](evidence.compared[SCALE]).verdict == SUPPORTED
     assert {e.value for one in evidence.compared[SHAPE].values() for e in one.beyond.values()} == {0.0}
-    assert COMPARED[SHAPE](evidence.compared[SHAPE]).verdict in OPEN
+    assert study.COMPARED[SHAPE](evidence.compared[SHAPE]).verdict in OPEN
 
 
 def test_constant_steps_are_compared_depth_by_depth():
     results = [made(name, seed, depth=depth) for depth in (20, 56) for name in ("constant", "SE") for seed in range(3)]
     for one in results:
         one.subject.name = f"{one.subject.controller}, {one.subject.depth}"
-    assert set(gather(results).accuracies.beyond) == {"SE, 20", "SE, 56"}
+    assert set(study.gather(results).accuracies.beyond) == {"SE, 20", "SE, 56"}
 
 
 @pytest.mark.parametrize("noise", ["uniform", "narrow", "normal", "lognormal"])
@@ -165,11 +155,11 @@ def test_gates_are_judged_by_networks(sign, verdict):
     for seed, one in enumerate(results):
         chance = np.random.default_rng(seed)
         one.gates[:] = one.gates + 0.01 * chance.normal(size=one.gates.shape)
-    assert EXAMPLE(correlate_gates(results, first_stage=True)).verdict == verdict
-    assert EVERYWHERE(correlate_gates([*results, made("constant", 0)])).verdict == verdict
+    assert study.EXAMPLE(correlate_gates(results, first_stage=True)).verdict == verdict
+    assert study.EVERYWHERE(correlate_gates([*results, made("constant", 0)])).verdict == verdict
     few = correlate_gates(results[:2])
-    assert EXAMPLE(few).verdict in OPEN
-    assert "n = 2 networks of SE" in EXAMPLE(few).words
+    assert study.EXAMPLE(few).verdict in OPEN
+    assert "n = 2 networks of SE" in study.EXAMPLE(few).words
 
 
 def test_a_step_size_that_stands_still_is_not_counted():
@@ -179,12 +169,12 @@ def test_a_step_size_that_stands_still_is_not_counted():
         one.gates[:] = 0.2689 + 1e-6 * one.gates
     found = correlate_gates(results)
     assert found.still == found.cells == 18
-    assert EXAMPLE(found).verdict == NOT_ASKABLE
+    assert study.EXAMPLE(found).verdict == NOT_ASKABLE
 
 
 def test_images_are_no_networks():
     """One network with a thousand images decides nothing about networks."""
-    assert {one.verdict for one in findings(gather([made("constant", 0), made("SE", 0)]))} <= OPEN
+    assert {one.verdict for one in study.claims(study.gather([made("constant", 0), made("SE", 0)]))} <= OPEN
 
 
 def test_untrained_networks_support_nothing():
@@ -196,7 +186,7 @@ def test_untrained_networks_support_nothing():
             one = made(name, seed, accuracy=10.0 + chance.normal(), scale=1.0 + 0.05 * chance.normal(), blocks=9)
             one.gates[:] = one.gates[chance.permutation(len(one.gates))]
             results.append(one)
-    assert not any(finding.verdict.claims_effect for finding in findings(gather(results)))
+    assert not any(finding.verdict.claims_effect for finding in study.claims(study.gather(results)))
 
 
 def test_the_population_is_cited_beside_the_same_claim():
@@ -206,7 +196,7 @@ def test_the_population_is_cited_beside_the_same_claim():
         Finding("Better: within depth.", "Figure 7", UNDECIDED, ""),
         Finding("Attention helps.", "Table 1", FALSE_OF_SOME, ""),
     ]
-    assert [tuple(row.values()) for row in beside_rows(here, there, "ours", "theirs")] == [
+    assert [tuple(row.values()) for row in study.rows_beside(here, there, "ours", "theirs")] == [
         ("Better: over all networks.", BY_READING, CONTRADICTED),
         ("Better: within depth.", "not asked", UNDECIDED),
         ("Attention helps.", SUPPORTED, FALSE_OF_SOME),
@@ -215,7 +205,7 @@ def test_the_population_is_cited_beside_the_same_claim():
 
 def test_a_rule_of_gates_tells_how_many_networks_there_are():
     found = Gates({of: {"SE": [-0.5, -0.4]} for of in KINDS}, 0, 8)
-    assert EVERYWHERE(found).words.startswith("n = 2 networks of SE")
+    assert study.EVERYWHERE(found).words.startswith("n = 2 networks of SE")
 
 
 def test_differences_are_paired():

@@ -10,10 +10,8 @@ import pytest
 
 from netbridge import data as datasets
 from netbridge.train import recipe
+from studies import population, tns_at_work, tricks
 from studies.lab import definitions, jobs, measurements
-from studies.population import design as population
-from studies.tns_at_work import design as tns_at_work
-from studies.tricks import design as tricks
 
 HOW = recipe("digits", epochs=1, batch=64, evaluate_every=100)
 
@@ -63,7 +61,7 @@ def test_the_plans_of_the_studies_stay_as_they_are(own):
     before = [[one.specification for one in plan] for plan in plans()]
     definitions.run_file(own)
     assert [[one.specification for one in plan] for plan in plans()] == before
-    assert len(tricks.of_ones_own((own,))) == 2 * len(tricks.queue())
+    assert len(jobs.of_ones_own(tricks.queue(), (own,))) == 2 * len(tricks.queue())
     assert len(population.of_ones_own((own,))) == 2 * population.ROUNDS
     assert all(population.is_core(one.specification) for one in population.of_ones_own((own,)))
     first, second = tns_at_work.of_ones_own((own,), "digits")

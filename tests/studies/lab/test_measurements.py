@@ -45,7 +45,7 @@ def test_what_is_kept(made):
 def test_a_measurement_of_another_run_is_refused(made, tmp_path):
     found = measurements.find(job_of(0), (made,))
     measurements.write(found, tmp_path / f"{job_of(7).stem}.npz")
-    with pytest.raises(SystemExit, match="another job"):
+    with pytest.raises(SystemExit, match="another network"):
         measurements.find(job_of(7), (tmp_path,))
     (tmp_path / f"{job_of(8).stem}.npz").write_bytes(b"PK")
     with pytest.raises(SystemExit, match="damaged"):

@@ -2,12 +2,9 @@
 
 import pytest
 
-from studies.detect import __main__ as detect
+from studies import detect, population, tns_at_work, tricks
 from studies.lab import jobs, measurements
 from studies.lab.results import source
-from studies.population import __main__ as population
-from studies.tns_at_work import __main__ as tns_at_work
-from studies.tricks import __main__ as tricks
 
 
 class Stopped(Exception):

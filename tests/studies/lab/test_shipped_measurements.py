@@ -47,9 +47,9 @@ def test_older_code_gave_the_same_numbers_in_double_precision():
 
 def test_only_measurements_of_such_code_are_said_to_be_the_same():
     """The record of each shipped result names its code by both digests, or it has none."""
-    made = [measurements.read(path).made for path in sorted(ROOT.glob("studies/*/shipped/*.npz"))]
-    made += [json.loads(path.read_text())["made"] for path in sorted(ROOT.glob("studies/asr/shipped/*.json"))]
-    made += [json.loads(path.read_text())["made"] for path in sorted(ROOT.glob("studies/step_control/shipped/*.json"))]
+    made = [measurements.read(path).made for path in sorted(ROOT.glob("studies/shipped/*/*.npz"))]
+    scores = *ROOT.glob("studies/asr/shipped/*.json"), *ROOT.glob("studies/shipped/step_control/*.json")
+    made += [json.loads(path.read_text())["made"] for path in sorted(scores)]
     assert len(made) > 400
     for one in made:
         assert ("trained_by" in one) == ("measured_by" in one)

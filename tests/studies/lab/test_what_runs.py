@@ -13,11 +13,10 @@ import pytest
 import netbridge as nb
 from netbridge import data as datasets
 from netbridge.code_digests import MEASURING, ROOT, TRAINING, files_of
+from studies import detect as detection
+from studies import tns_at_work
 from studies.asr import results as asr
-from studies.detect import design as detectors
-from studies.detect import measures as detection
 from studies.lab import definitions, jobs, measurements
-from studies.tns_at_work import measures as tns_at_work
 from tests.studies.asr.made_up import plan_of
 from tests.studies.tns_at_work.test_tns_at_work import small_run
 
@@ -112,7 +111,7 @@ def test_what_puts_tns_into_a_loss_is_listed(tmp_path):
 
 def test_what_trains_and_measures_detectors_is_listed(tmp_path):
     pytest.importorskip("pycocotools")
-    run = detectors.smoke()[0]
+    run = detection.smoke()[0]
     data = detection.scenes(run, tmp_path)
     both = (*TRAINING, *MEASURING, *detection.ROOMS)
     machine = detection.Machine("cpu")

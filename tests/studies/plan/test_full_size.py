@@ -14,17 +14,13 @@ import netbridge as nb
 from netbridge.detect import Detector
 from netbridge.step_sizes import ASR, SE
 from netbridge.step_sizes.asr import itself
+from studies import plan as study
+from studies import step_control, tricks
+from studies import table as tables
 from studies.asr import __main__ as asr
 from studies.asr import design
 from studies.asr.plan import Plan
 from studies.lab.jobs import Job
-from studies.plan import asr_cells, blocks, step_net
-from studies.plan.__main__ import key_of
-from studies.plan.cells import CLASSES, Cell
-from studies.step_control import __main__ as step_control
-from studies.step_control import design as ablation
-from studies.table.design import PARAMETERS
-from studies.tricks import design as tricks
 
 # ASR, Tables 10 and 11, and StepNet, Table 6: epochs, drops, gamma, weight decay, rate, batch on CIFAR and on STL-10.
 SGD, ADAMW = ("sgd", 0.9), ("adamw", 0.9)
@@ -63,13 +59,13 @@ def count(net) -> int:
 
 
 @functools.cache
-def cells() -> dict[str, Cell]:
+def cells() -> dict[str, study.Cell]:
     """One cell for every job of the plan of the papers' cells."""
-    found: dict[str, Cell] = {}
-    for source in (step_net, asr_cells, blocks):
-        for cell in source.every_cell():
+    found: dict[str, study.Cell] = {}
+    for cells_of_paper in study.SOURCES.values():
+        for cell in cells_of_paper():
             if cell.job is not None:
-                found.setdefault(key_of(cell), cell)
+                found.setdefault(study.key_of(cell), cell)
     return found
 
 
@@ -80,7 +76,7 @@ def plan_of_asr(dataset: str) -> Plan:
 
 def build(job: Job):
     with torch.device("meta"):
-        return job.untrained_network(CLASSES[job.dataset], PIXELS[job.dataset])
+        return job.untrained_network(study.CLASSES[job.dataset], PIXELS[job.dataset])
 
 
 TABLES = sorted({(cell.paper, cell.table) for cell in cells().values()})
@@ -182,7 +178,7 @@ def test_parameters_are_those_that_the_papers_print():
     first = [cell for cell in cells().values() if cell.table == "1" and isinstance(cell.job, Job)]
     known = {(cell.job.label, cell.job.dataset): cell for cell in first}
     for (label, dataset), cell in known.items():
-        printed = PARAMETERS[label][dataset == "cifar100"]
+        printed = tables.PARAMETERS[label][dataset == "cifar100"]
         assert count(cell.build()) / 1e6 == pytest.approx(printed, abs=0.01), (label, dataset)
     assert {label for label, _ in known} >= {"constant", "se", "cbam", "eca", "sem", "srm", "fca", "iebn", "stepnet"}
     networks = {"ResNet34": 22, "ResNet50": 26, "ResNet101": 45, "ViT-S": 22, "ViT-B": 86}
@@ -197,17 +193,17 @@ def test_parameters_are_those_that_the_papers_print():
 @pytest.mark.parametrize("dataset", DATA)
 def test_the_ablation_of_stepnet_has_the_papers_networks(dataset):
     arguments = step_control.fill_in_options(step_control.Arguments(full=True, dataset=dataset, seeds=(1,)))
-    plan = ablation.Plan(arguments)
-    for row in ablation.CELLS:
+    plan = step_control.Plan(arguments)
+    for row in step_control.CELLS:
         job = plan.cell(row, 0).job
         assert (job.depth, job.width, job.size, job.images) == (164, 16, None, None)
         assert row_of(job.recipe) == papers_row("paper", dataset)
         net = build(job)
         assert sum(net.config["blocks"]) == 54
-        if row == ablation.OURS:
+        if row == step_control.OURS:
             classes = 100 if dataset == "cifar100" else 10
             assert count(net) == count(nb.resnet(164, classes, "stepnet"))
-    assert plan.few(ablation.EVERY) == 5
+    assert plan.few(step_control.EVERY) == 5
 
 
 @pytest.mark.parametrize("dataset", DATA)
@@ -215,4 +211,4 @@ def test_the_tricks_have_the_papers_networks_and_their_data_sets_images(dataset)
     for job in tricks.queue(True, dataset, 1):
         assert (job.depth, job.width, job.size, job.images) == (164, 16, PIXELS[dataset], None)
         assert row_of(job.recipe) == papers_row("paper", dataset)
-        assert count(build(job)) == count(nb.resnet(164, CLASSES[dataset]))
+        assert count(build(job)) == count(nb.resnet(164, study.CLASSES[dataset]))

@@ -5,18 +5,16 @@ import dataclasses
 
 import pytest
 
+from studies import plan as study
+from studies import table as tables
 from studies.asr import paper
 from studies.block_stiffness import paper as blocks_paper
 from studies.lab.jobs import Job
-from studies.plan import __main__ as study
-from studies.plan import asr_cells, blocks, step_net, timing
-from studies.plan.cells import ASR, BLOCK, STEP_NET, Cell
-from studies.table.design import TABLES
 
-CELLS = [*step_net.every_cell(), *blocks.every_cell(), *asr_cells.every_cell()]
+CELLS = [*study.cells_of_step_net(), *study.cells_of_block(), *study.cells_of_asr()]
 
 
-def cells_of(name: str, table: str) -> list[Cell]:
+def cells_of(name: str, table: str) -> list[study.Cell]:
     return [cell for cell in CELLS if (cell.paper, cell.table) == (name, table)]
 
 
@@ -34,11 +32,11 @@ def test_every_cell_is_there_once_and_is_planned_or_says_why_not():
 def test_every_table_has_the_cells_that_the_papers_print():
     """Rows times columns, counted in the papers; StepNet's Table 4 has 8 rows, ASR's Table 5 26 numbers."""
     wanted = {
-        STEP_NET: {"1": 9 * 6, "2": 8 * 2, "3": 10 * 6, "4": 8 * 3, "7": 2 * 3, "Fig. 8": 10 * 2},
-        BLOCK: {"1": 9 * 4, "2": 9 * 2, "3": 20, "4": 17 * 4, "5": 17 * 2, "6": 20, "7": 4, "8": 2, "9": 20, "10": 18,
-                "11": 34},
-        ASR: {"1": 7 * 4, "2": 24, "3": 4 * 5 * 3, "4": 8 * 4, "5": 26, "6": 16, "7": 12, "8": 40, "9": 3, "13": 12,
-              "14": 24},
+        study.STEP_NET: {"1": 9 * 6, "2": 8 * 2, "3": 10 * 6, "4": 8 * 3, "7": 2 * 3, "Fig. 8": 10 * 2},
+        study.BLOCK: {"1": 9 * 4, "2": 9 * 2, "3": 20, "4": 17 * 4, "5": 17 * 2, "6": 20, "7": 4, "8": 2, "9": 20,
+                      "10": 18, "11": 34},
+        study.ASR: {"1": 7 * 4, "2": 24, "3": 4 * 5 * 3, "4": 8 * 4, "5": 26, "6": 16, "7": 12, "8": 40, "9": 3,
+                    "13": 12, "14": 24},
     }  # fmt: skip
     found: dict = {}
     for cell in CELLS:
@@ -48,20 +46,20 @@ def test_every_table_has_the_cells_that_the_papers_print():
 
 def test_printed_numbers_are_those_of_the_studies():
     """One list of every table: the plan holds no number of its own."""
-    assert {cell.printed for cell in cells_of(ASR, "9")} == {f"{value:.2f}" for value in paper.BARE}
-    stl10 = {cell.row: cell.printed for cell in cells_of(ASR, "3") if cell.column == "STL-10"}
+    assert {cell.printed for cell in cells_of(study.ASR, "9")} == {f"{value:.2f}" for value in paper.BARE}
+    stl10 = {cell.row: cell.printed for cell in cells_of(study.ASR, "3") if cell.column == "STL-10"}
     assert stl10["ResNet-164"] == "82.38"
     assert stl10["VGG, ASR(IE)"] == f"{paper.BACKBONES['VGG']['IE'][0]:.2f}"
-    mean, deviation = TABLES[1].paper["StepNet"][2]
-    assert f"{mean:.2f} ± {deviation:.2f}" in {cell.printed for cell in cells_of(STEP_NET, "1")}
-    total = {cell.column: cell.printed for cell in cells_of(BLOCK, "10") if cell.row == "total"}
+    mean, deviation = tables.TABLES[1].paper["StepNet"][2]
+    assert f"{mean:.2f} ± {deviation:.2f}" in {cell.printed for cell in cells_of(study.STEP_NET, "1")}
+    total = {cell.column: cell.printed for cell in cells_of(study.BLOCK, "10") if cell.row == "total"}
     assert total == {"elements": "801,112,064", '"eigenvalues"': "62,914,560"}
-    last = {cell.printed for cell in cells_of(BLOCK, "8")}
+    last = {cell.printed for cell in cells_of(study.BLOCK, "8")}
     assert last == {f"{value:.2f}" for value in blocks_paper.OVERALL[50]}
 
 
 def test_a_difference_to_the_papers_recipe_is_said_and_nothing_else():
-    (cell,) = (one for one in cells_of(STEP_NET, "1") if (one.row, one.column) == ("SE", "CIFAR-10, ResNet-164"))
+    (cell,) = (one for one in cells_of(study.STEP_NET, "1") if (one.row, one.column) == ("SE", "CIFAR-10, ResNet-164"))
     assert (cell.difference, cell.changes) == ("", [])
     other = dataclasses.replace(cell.recipe, epochs=20, bfloat16=True, name="mine")
     changed = dataclasses.replace(cell, job=dataclasses.replace(cell.job, recipe=other), remark="on Sundays")
@@ -82,7 +80,7 @@ def test_commands_are_known_to_the_studies():
     checked = 0
     for cell in CELLS:
         words = shlex.split(cell.command)
-        if not isinstance(cell.job, Job) or words[2:3] != ["studies.train"] or cell.paper != ASR:
+        if not isinstance(cell.job, Job) or words[2:3] != ["studies.train"] or cell.paper != study.ASR:
             continue
         asked = tyro.cli(train.Arguments, args=words[3:])
         fields = train.changed_fields(asked.set)
@@ -95,7 +93,7 @@ def test_commands_are_known_to_the_studies():
     assert checked > 60
 
 
-@pytest.mark.parametrize("words", [{}, {"table": ("2", "5", "8")}, {"row": ("SPA",), "paper": (ASR,)}])
+@pytest.mark.parametrize("words", [{}, {"table": ("2", "5", "8")}, {"row": ("SPA",), "paper": (study.ASR,)}])
 def test_the_terminal_shows_lines_of_at_most_a_hundred_columns(tmp_path, capsys, words):
     study.main(study.Arguments(out=tmp_path, **words))
     lines = capsys.readouterr().out.split("\n\nplan took")[0].splitlines()
@@ -117,16 +115,18 @@ def test_what_is_not_there_is_named(tmp_path):
 
 def test_hours_are_steps_times_their_measured_seconds(monkeypatch):
     """An epoch has as many steps as whole batches, and growing pictures have times of their own."""
-    (cell,) = (one for one in cells_of(STEP_NET, "1") if (one.row, one.column) == ("SE", "STL-10, ResNet-164"))
-    monkeypatch.setattr(timing, "seconds_of_a_step", lambda cell, size, steps, device: size / 96)
-    assert timing.hours_of(cell) == pytest.approx(164 * (5000 // 16) / 3600)
+    (cell,) = (one for one in cells_of(study.STEP_NET, "1") if (one.row, one.column) == ("SE", "STL-10, ResNet-164"))
+    monkeypatch.setattr(study, "seconds_of_a_step", lambda cell, size, steps, device: size / 96)
+    assert study.hours_of(cell) == pytest.approx(164 * (5000 // 16) / 3600)
     growing = dataclasses.replace(cell.recipe, small=((0.5, 0.5),), epochs=4)
     cell = dataclasses.replace(cell, job=dataclasses.replace(cell.job, recipe=growing))
-    assert timing.hours_of(cell) == pytest.approx((2 * 0.5 + 2 * 1.0) * (5000 // 16) / 3600)
+    assert study.hours_of(cell) == pytest.approx((2 * 0.5 + 2 * 1.0) * (5000 // 16) / 3600)
 
 
 def test_steps_are_timed_on_the_very_network():
-    (cell,) = (one for one in cells_of(STEP_NET, "1") if (one.row, one.column) == ("plain", "CIFAR-10, ResNet-164"))
+    (cell,) = (
+        one for one in cells_of(study.STEP_NET, "1") if (one.row, one.column) == ("plain", "CIFAR-10, ResNet-164")
+    )
     recipe = dataclasses.replace(cell.recipe, batch=4)
     small = dataclasses.replace(cell, job=dataclasses.replace(cell.job, depth=8, width=4, recipe=recipe))
-    assert 0 < timing.seconds_of_a_step(small, 32, 2, "cpu") < 60
+    assert 0 < study.seconds_of_a_step(small, 32, 2, "cpu") < 60

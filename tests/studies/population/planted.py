@@ -2,13 +2,12 @@
 
 import numpy as np
 
+from studies import population as study
 from studies.lab.measurements import Measurement
 from studies.lab.networks import controller_name
 from studies.lab.stiffness import KINDS, READINGS
-from studies.population import design
-from studies.population.analysis import Networks
 
-QUEUE = design.queue()
+QUEUE = study.queue()
 NOISES = ("accuracy", "tns", "train_loss", "logits_norm", "sharpness")
 
 
@@ -26,8 +25,8 @@ def measurement(job, accuracy, tns, train_loss=1.0, logits_norm=5.0, sharpness=1
     return Measurement(job.specification, numbers, {})
 
 
-def population(plant, jobs=QUEUE, seed=0) -> Networks:
+def population(plant, jobs=QUEUE, seed=0) -> study.Networks:
     """Networks of which `plant(job, noise)` gives the fields of `measurement`; noise has a normal number per name."""
     generator = np.random.default_rng(seed)
     noises = [dict(zip(NOISES, generator.normal(size=len(NOISES)), strict=True)) for _ in jobs]
-    return Networks.of([measurement(job, **plant(job, noise)) for job, noise in zip(jobs, noises, strict=True)])
+    return study.Networks.of([measurement(job, **plant(job, noise)) for job, noise in zip(jobs, noises, strict=True)])

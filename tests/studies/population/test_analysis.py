@@ -8,27 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from studies import population as study
 from studies.lab.statistics import draw_counts, kendall_within
 from studies.lab.stiffness import READINGS, SCALE, TNS
-from studies.population import design
-from studies.population.analysis import (
-    ACCURACY,
-    BY_CONTROLLER,
-    BY_DEPTH,
-    BY_LOSS,
-    CONSTANT,
-    OVER_ALL,
-    STEPNET,
-    coefficients,
-    comparisons,
-    explain_accuracy,
-    explained_variance,
-    groups_of,
-    neighbours,
-    rank_correlations,
-    relations,
-    shares,
-)
 from tests.studies.population import planted
 
 small = st.integers(0, 4)  # few values: many ties
@@ -80,12 +62,12 @@ def test_four_networks_have_no_interval():
     assert found.value == 1.0
     assert np.isnan(found.low)
     networks = planted.population(plain, planted.QUEUE[:4])
-    assert np.isnan(explain_accuracy(networks, READINGS[1], 50).coefficient.value)
+    assert np.isnan(study.explain_accuracy(networks, READINGS[1], 50).coefficient.value)
 
 
 def test_neighbours_are_twelve_in_order():
     values = np.random.default_rng(0).permutation(30).astype(float)
-    groups = neighbours(values)
+    groups = study.neighbours(values)
     assert np.bincount(groups).tolist() == [12, 12, 6]
     assert values[groups == 0].max() < values[groups == 1].min() < values[groups == 2].min()
 
@@ -97,12 +79,12 @@ def plain(job, noise):
 def test_groups_are_those_of_the_design():
     networks = planted.population(plain)
     everyone = np.ones(len(networks), dtype=bool)
-    assert len(set(groups_of(networks, OVER_ALL, everyone))) == 1
-    for way, names in ((BY_DEPTH, networks.depth), (BY_CONTROLLER, networks.controller)):
-        groups = groups_of(networks, way, everyone)
+    assert len(set(study.groups_of(networks, study.OVER_ALL, everyone))) == 1
+    for way, names in ((study.BY_DEPTH, networks.depth), (study.BY_CONTROLLER, networks.controller)):
+        groups = study.groups_of(networks, way, everyone)
         for i, j in itertools.combinations(range(40), 2):
             assert (groups[i] == groups[j]) == (names[i] == names[j])
-    assert np.bincount(groups_of(networks, BY_LOSS, everyone)).tolist() == [design.NEIGHBOURS] * 20
+    assert np.bincount(study.groups_of(networks, study.BY_LOSS, everyone)).tolist() == [study.NEIGHBOURS] * 20
 
 
 def test_networks_without_a_tns_are_left_out_of_that_reading_only():
@@ -111,11 +93,11 @@ def test_networks_without_a_tns_are_left_out_of_that_reading_only():
         return {"accuracy": 70 + noise["accuracy"], "tns": [missing, noise["tns"], missing, noise["tns"]]}
 
     networks = planted.population(plant)
-    found = relations(networks, 20)
+    found = study.relations(networks, 20)
     for (what, _, reading), relation in found.items():
         assert relation.n == (240 if what == SCALE or reading[1] == "dataset" else 210)
         assert np.isfinite(relation.tau.value) == (what != SCALE)  # all of these networks have one scale
-    assert [explain_accuracy(networks, reading, 20).n for reading in READINGS] == [210, 240, 210, 240]
+    assert [study.explain_accuracy(networks, reading, 20).n for reading in READINGS] == [210, 240, 210, 240]
 
 
 def test_a_shift_between_depths_is_seen_over_all_and_not_within():
@@ -124,9 +106,9 @@ def test_a_shift_between_depths_is_seen_over_all_and_not_within():
     def plant(job, noise):
         return {"accuracy": 50 + job.depth + noise["accuracy"], "tns": job.depth - 0.1 * noise["accuracy"]}
 
-    found = relations(planted.population(plant), 200)
-    assert found[TNS, OVER_ALL, READINGS[0]].tau.value > found[TNS, BY_DEPTH, READINGS[0]].tau.high
-    assert found[TNS, BY_DEPTH, READINGS[0]].tau.value == -1.0
+    found = study.relations(planted.population(plant), 200)
+    assert found[TNS, study.OVER_ALL, READINGS[0]].tau.value > found[TNS, study.BY_DEPTH, READINGS[0]].tau.high
+    assert found[TNS, study.BY_DEPTH, READINGS[0]].tau.value == -1.0
 
 
 def test_the_pull_of_training_loss_is_gone_among_neighbours():
@@ -134,32 +116,36 @@ def test_the_pull_of_training_loss_is_gone_among_neighbours():
         loss = noise["train_loss"]
         return {"accuracy": 70 - loss + 0.05 * noise["accuracy"], "tns": 0.05 * noise["tns"] - loss, "train_loss": loss}
 
-    found = relations(planted.population(plant), 200)
-    assert found[TNS, OVER_ALL, READINGS[0]].tau.value > 0.9
-    assert found[TNS, BY_LOSS, READINGS[0]].tau.value < 0.4
+    found = study.relations(planted.population(plant), 200)
+    assert found[TNS, study.OVER_ALL, READINGS[0]].tau.value > 0.9
+    assert found[TNS, study.BY_LOSS, READINGS[0]].tau.value < 0.4
 
 
 def test_comparisons_are_of_the_core_over_its_seeds():
     def plant(job, noise):
         stepnet = job.controller == "stepnet"
-        far = 0 if design.is_core(job.specification) else 50  # of the spread, which must not enter
+        far = 0 if study.is_core(job.specification) else 50  # of the spread, which must not enter
         return {"accuracy": 70 + 3 * stepnet + far + 0.5 * noise["accuracy"], "tns": 1 + stepnet + far}
 
     networks = planted.population(plant)
-    found = comparisons(networks)
-    beyond = found[ACCURACY, (), CONSTANT].beyond
-    assert len(found[ACCURACY, (), CONSTANT].groups[CONSTANT]) == 20
-    assert {len(values) for name, values in found[ACCURACY, (), CONSTANT].groups.items() if name != CONSTANT} == {10}
-    assert 2 < beyond[STEPNET].low < beyond[STEPNET].value < beyond[STEPNET].high < 4
+    found = study.comparisons(networks)
+    beyond = found[study.ACCURACY, (), study.CONSTANT].beyond
+    assert len(found[study.ACCURACY, (), study.CONSTANT].groups[study.CONSTANT]) == 20
+    assert {
+        len(values)
+        for name, values in found[study.ACCURACY, (), study.CONSTANT].groups.items()
+        if name != study.CONSTANT
+    } == {10}
+    assert 2 < beyond[study.STEPNET].low < beyond[study.STEPNET].value < beyond[study.STEPNET].high < 4
     assert beyond["SE"].low < 0 < beyond["SE"].high
-    assert found[ACCURACY, (), STEPNET].beyond["SE"].high < -2
-    assert found[TNS, READINGS[0], CONSTANT].beyond[STEPNET].value == pytest.approx(1.0)
+    assert found[study.ACCURACY, (), study.STEPNET].beyond["SE"].high < -2
+    assert found[TNS, READINGS[0], study.CONSTANT].beyond[study.STEPNET].value == pytest.approx(1.0)
 
 
 def related(seed, quantities=5, networks=40):
     generator = np.random.default_rng(seed)
     mixed = generator.normal(size=(quantities, quantities)) @ generator.normal(size=(quantities, networks))
-    return rank_correlations(mixed)
+    return study.rank_correlations(mixed)
 
 
 @given(st.integers(0, 10_000))
@@ -171,9 +157,11 @@ def test_shares_are_averages_over_all_orders_and_sum_to_the_whole(seed):
     for order in orders:
         for place, one in enumerate(order):
             with_it, without = sorted(order[: place + 1]), sorted(order[:place])
-            byhand[one - 1] += explained_variance(table, tuple(with_it)) - explained_variance(table, tuple(without))
-    assert shares(table) == pytest.approx(byhand / len(orders))
-    assert shares(table).sum() == pytest.approx(explained_variance(table, (1, 2, 3, 4)))
+            byhand[one - 1] += study.explained_variance(table, tuple(with_it)) - study.explained_variance(
+                table, tuple(without)
+            )
+    assert study.shares(table) == pytest.approx(byhand / len(orders))
+    assert study.shares(table).sum() == pytest.approx(study.explained_variance(table, (1, 2, 3, 4)))
 
 
 @given(st.integers(0, 10_000))
@@ -182,19 +170,19 @@ def test_the_regression_is_least_squares(seed):
     values = stats.rankdata(np.random.default_rng(seed).normal(size=(4, 30)), axis=1)
     values = stats.zscore(values, axis=1)
     found, residual, *_ = np.linalg.lstsq(values[1:].T, values[0], rcond=None)
-    table = rank_correlations(values)
-    assert coefficients(table, (1, 2, 3)) == pytest.approx(found)
-    assert explained_variance(table, (1, 2, 3)) == pytest.approx(1 - residual[0] / 30)
+    table = study.rank_correlations(values)
+    assert study.coefficients(table, (1, 2, 3)) == pytest.approx(found)
+    assert study.explained_variance(table, (1, 2, 3)) == pytest.approx(1 - residual[0] / 30)
 
 
 def test_a_rival_that_does_not_vary_explains_nothing():
     values = np.random.default_rng(0).normal(size=(4, 30))
     values[3] = 16.0
-    table = rank_correlations(values)
-    assert shares(table)[2] == pytest.approx(0.0, abs=1e-12)
-    assert coefficients(table, (1, 2, 3))[:2] == pytest.approx(coefficients(table, (1, 2)))
+    table = study.rank_correlations(values)
+    assert study.shares(table)[2] == pytest.approx(0.0, abs=1e-12)
+    assert study.coefficients(table, (1, 2, 3))[:2] == pytest.approx(study.coefficients(table, (1, 2)))
     values[0] = 70.0  # and nothing explains what does not vary
-    assert np.isnan(coefficients(rank_correlations(values), (1, 2, 3))).all()
+    assert np.isnan(study.coefficients(study.rank_correlations(values), (1, 2, 3))).all()
 
 
 def test_what_a_rival_says_already_is_not_tns_coefficient():
@@ -208,9 +196,9 @@ def test_what_a_rival_says_already_is_not_tns_coefficient():
         }
 
     networks = planted.population(plant)
-    found = explain_accuracy(networks, READINGS[0], 200)
-    assert relations(networks, 50)[TNS, OVER_ALL, READINGS[0]].tau.low > 0.3
-    assert abs(found.coefficient.value) < design.NEGLIGIBLE
+    found = study.explain_accuracy(networks, READINGS[0], 200)
+    assert study.relations(networks, 50)[TNS, study.OVER_ALL, READINGS[0]].tau.low > 0.3
+    assert abs(found.coefficient.value) < study.NEGLIGIBLE
     assert found.shares["training loss"].value > 2 * found.shares["sharpness"].value
     whole = sum(share.value for share in found.shares.values())
     assert 0.7 < whole < 1.0

@@ -4,14 +4,14 @@ from collections import Counter
 
 import pytest
 
-from studies.population import design
-from studies.train import CONTROLLERS
+from studies import population as study
+from studies.lab.networks import CONTROLLERS
 
-QUEUE = design.queue()
+QUEUE = study.queue()
 
 
 def core_of(runs):
-    return [job for job in runs if design.is_core(job.specification)]
+    return [job for job in runs if study.is_core(job.specification)]
 
 
 def test_every_network_is_there_once():
@@ -19,7 +19,7 @@ def test_every_network_is_there_once():
     counts = Counter(job.controller for job in core_of(QUEUE))
     assert counts.pop("constant") == 20
     assert counts == dict.fromkeys(CONTROLLERS[1:], 10)
-    spread = Counter((job.depth, job.width) for job in QUEUE if not design.is_core(job.specification))
+    spread = Counter((job.depth, job.width) for job in QUEUE if not study.is_core(job.specification))
     assert len(spread) == 12
     assert set(spread.values()) == {10}
 

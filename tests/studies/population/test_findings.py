@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from studies import population as study
 from studies.lab import measurements
+from studies.lab.exhibits import judge
 from studies.lab.statistics import Estimate, kendall_within
 from studies.lab.stiffness import QUANTITIES, READINGS, SCALE, SHAPE, TNS
 from studies.lab.verdicts import (
@@ -18,26 +20,11 @@ from studies.lab.verdicts import (
     TRUE_OF_SOME,
     UNDECIDED,
 )
-from studies.population import design
-from studies.population.analysis import (
-    OVER_ALL,
-    WAYS,
-    Comparison,
-    Explained,
-    Relation,
-    comparisons,
-    explain_accuracy,
-    relate,
-    relations,
-)
-from studies.population.citation import shipped_findings
-from studies.population.findings import COMPARED, RELATED, findings, judge_accuracy, judge_best, judge_explanation
 from tests.studies.population import planted
 
 
 def verdicts_of(networks, resamples=60):
-    explanations = {reading: explain_accuracy(networks, reading, resamples) for reading in READINGS}
-    said = findings(relations(networks, resamples), comparisons(networks), explanations)
+    said = judge(study.EXHIBITS, study.Evidence.of(networks, resamples))
     return {finding.claim: finding for finding in said}
 
 
@@ -49,26 +36,26 @@ def verdicts_of(networks, resamples=60):
         (240, -0.1, 0.12, NO_DIFFERENCE),
         (240, -0.1, 0.16, UNDECIDED),
         (240, -0.16, 0.1, UNDECIDED),
-        (design.FEWEST_NETWORKS - 1, 0.3, 0.6, UNDECIDED),
-        (design.FEWEST_NETWORKS, 0.3, 0.6, SUPPORTED),
+        (study.FEWEST_NETWORKS - 1, 0.3, 0.6, UNDECIDED),
+        (study.FEWEST_NETWORKS, 0.3, 0.6, SUPPORTED),
         (240, np.nan, np.nan, UNDECIDED),
     ],
 )
 def test_the_rule_of_claims_1_and_4(n, low, high, verdict):
     e = Estimate(0.5 * (low + high), low, high)
-    finding = RELATED[TNS, WAYS[0]](dict.fromkeys(READINGS, Relation(n, 100, e)))
+    finding = study.RELATED[TNS, study.WAYS[0]](dict.fromkeys(READINGS, study.Relation(n, 100, e)))
     assert finding.verdict == verdict
-    assert ("judged from 24 on" in finding.words) == (n < design.FEWEST_NETWORKS)
+    assert ("judged from 24 on" in finding.words) == (n < study.FEWEST_NETWORKS)
     shares = {"TNS": Estimate(0.1, 0, 1), "width": Estimate(0.2, 0, 1)}
-    finding = judge_explanation(dict.fromkeys(READINGS, Explained(n, e, shares)))
+    finding = study.judge_explanation(dict.fromkeys(READINGS, study.Explained(n, e, shares)))
     assert finding.verdict == verdict
     assert "10 of the 30 % explained" in finding.words
 
 
 def test_readings_that_disagree_are_named():
     good, bad = Estimate(0.3, 0.2, 0.4), Estimate(-0.3, -0.4, -0.2)
-    finding = RELATED[TNS, WAYS[0]](
-        {reading: Relation(240, 100, good if reading[1] == "sample" else bad) for reading in READINGS}
+    finding = study.RELATED[TNS, study.WAYS[0]](
+        {reading: study.Relation(240, 100, good if reading[1] == "sample" else bad) for reading in READINGS}
     )
     assert finding.verdict == BY_READING
     assert "slope NSI, sample mean, n = 240: +0.30 [+0.20, +0.40] (supported)" in finding.words
@@ -81,12 +68,12 @@ def test_a_relation_that_one_controller_makes_is_none():
     for quantity in networks.stiffness[TNS].values():
         quantity[networks.controller == "SEM"] += 50.0
     networks.accuracy[networks.controller == "SEM"] -= 50.0
-    together = {reading: relate(networks, TNS, OVER_ALL, reading, 200) for reading in READINGS}
+    together = {reading: study.relate(networks, TNS, study.OVER_ALL, reading, 200) for reading in READINGS}
     for reading, one in together.items():
         values = networks.stiffness[TNS][reading], networks.accuracy, np.zeros(len(networks))
         assert kendall_within(*values, 200).high < 0.0  # with networks as units it would be decided
         assert abs(one.without["SEM"].value) < 0.1
-    assert RELATED[TNS, OVER_ALL](together).verdict == UNDECIDED
+    assert study.RELATED[TNS, study.OVER_ALL](together).verdict == UNDECIDED
 
 
 ABOVE, BELOW, WITHIN = Estimate(2, 1, 3), Estimate(-2, -3, -1), Estimate(0, -1, 1)
@@ -105,22 +92,22 @@ ABOVE, BELOW, WITHIN = Estimate(2, 1, 3), Estimate(-2, -3, -1), Estimate(0, -1, 
 )
 def test_the_rules_of_claims_2_and_3(estimates, each, best):
     beyond = dict(zip(("SE", "ECA"), estimates, strict=True))
-    compared = Comparison("constant", dict.fromkeys(("constant", *beyond), [1.0] * design.FEWEST_SEEDS), beyond)
-    assert judge_accuracy(compared).verdict == each
-    assert judge_best(compared).verdict == best
-    few = Comparison("constant", compared.groups | {"ECA": [1.0] * (design.FEWEST_SEEDS - 1)}, beyond)
-    assert judge_accuracy(few).verdict == judge_best(few).verdict == UNDECIDED
+    compared = study.Arms(dict.fromkeys(("constant", *beyond), [1.0] * study.FEWEST_SEEDS), beyond, "constant")
+    assert study.judge_accuracy(compared).verdict == each
+    assert study.judge_best(compared).verdict == best
+    few = study.Arms(compared.groups | {"ECA": [1.0] * (study.FEWEST_SEEDS - 1)}, beyond, "constant")
+    assert study.judge_accuracy(few).verdict == study.judge_best(few).verdict == UNDECIDED
     for what, readings in QUANTITIES.items():
-        assert COMPARED[what](dict.fromkeys(readings, compared)).verdict == each
-        finding = COMPARED[what](dict.fromkeys(readings, few))
+        assert study.COMPARED[what](dict.fromkeys(readings, compared)).verdict == each
+        finding = study.COMPARED[what](dict.fromkeys(readings, few))
         assert finding.verdict == UNDECIDED
         assert finding.words.startswith("n = 2 seeds of ECA, and the rule judges from 3 on.")
 
 
 def test_with_nothing_to_compare_nothing_is_run():
-    nothing = Comparison("constant", {}, {})
+    nothing = study.Arms({}, {}, "constant")
     compared = dict.fromkeys(READINGS, nothing)
-    for finding in (judge_accuracy(nothing), COMPARED[TNS](compared), judge_best(nothing)):
+    for finding in (study.judge_accuracy(nothing), study.COMPARED[TNS](compared), study.judge_best(nothing)):
         assert finding.verdict == NOT_RUN
         assert finding.words.startswith("n = 0: no networks of the core")
 
@@ -142,7 +129,7 @@ def test_a_population_as_the_paper_has_it_supports_every_claim_about_tns():
     assert {finding.verdict for claim, finding in said.items() if "scale" not in claim} == {SUPPORTED}
     scale = [finding.verdict for claim, finding in said.items() if "scale" in claim]
     assert set(scale) <= {UNDECIDED, NO_DIFFERENCE}  # all networks have the same there
-    assert len(said) == len(RELATED) + len(COMPARED) + 3
+    assert len(said) == len(study.RELATED) + len(study.COMPARED) + 3
 
 
 def chance(job, noise):
@@ -155,9 +142,9 @@ def chance(job, noise):
 )
 def test_its_opposite_and_chance_and_few_networks_of_chance(plant, networks, verdict):
     networks = planted.population(plant, planted.QUEUE[:networks], seed=3)
-    related = {reading: relate(networks, TNS, OVER_ALL, reading, 400) for reading in READINGS}
-    explained = {reading: explain_accuracy(networks, reading, 400) for reading in READINGS}
-    for finding in (RELATED[TNS, OVER_ALL](related), judge_explanation(explained)):
+    related = {reading: study.relate(networks, TNS, study.OVER_ALL, reading, 400) for reading in READINGS}
+    explained = {reading: study.explain_accuracy(networks, reading, 400) for reading in READINGS}
+    for finding in (study.RELATED[TNS, study.OVER_ALL](related), study.judge_explanation(explained)):
         assert finding.verdict in ({verdict} if verdict != NO_DIFFERENCE else {NO_DIFFERENCE, *OPEN})
 
 
@@ -169,12 +156,12 @@ def test_too_few_networks_decide_nothing_whatever_they_say(n):
 
 
 def test_what_is_cited_are_the_measurements_of_a_folder(tmp_path):
-    assert shipped_findings(tmp_path) == (0, [])
+    assert study.shipped_findings(tmp_path) == (0, [])
     networks = planted.QUEUE[:6]
     for job in networks:
         found = planted.measurement(job, **paper(+1)(job, dict.fromkeys(planted.NOISES, 0.0)))
         measurements.write(found, tmp_path / f"{job.stem}.npz")
-    n, cited = shipped_findings(tmp_path)
+    n, cited = study.shipped_findings(tmp_path)
     assert n == 6
     assert (
         {SHAPE in finding.claim for finding in cited} == {SCALE in finding.claim for finding in cited} == {True, False}

@@ -2,19 +2,17 @@
 
 import json
 
-from studies.step_control import __main__ as step_control
-from studies.step_control import results
-from studies.step_control.design import Plan
+from studies import step_control as study
 
 
 def plan_of(out, **given):
     defaults = {"dataset": "digits", "epochs": 2, "images": 128, "own": True, "out": out}
-    return Plan(step_control.fill_in_options(step_control.Arguments(**{**defaults, **given})))
+    return study.Plan(study.fill_in_options(study.Arguments(**{**defaults, **given})))
 
 
 def made_up(run, errors=50, nsi=(6.0, 1.0, 5.0, 2.0, 4.0, 3.0)):
     """A result as training leaves it, with numbers of one's own."""
-    return results.Result(
+    return study.Result(
         specification=run.specification,
         recipe=json.loads(json.dumps(run.scale.recipe.as_json())),
         test_errors=errors,

@@ -11,15 +11,12 @@ from scipy import stats
 
 from netbridge import data as datasets
 from netbridge.train.recipes import recipe
+from studies import step_control as study
 from studies.lab import jobs
 from studies.lab.comparisons import seed_deviation, tukey
-from studies.lab.images import images_or_fallback
+from studies.lab.networks import images_or_fallback
 from studies.lab.statistics import LEVEL
 from studies.lab.verdicts import CONTRADICTED, FALSE_OF_SOME, NOT_RUN, SUPPORTED, TRUE_OF_SOME, UNDECIDED, corrected
-from studies.step_control import __main__ as step_control
-from studies.step_control import design, findings, results
-from studies.step_control.figures import LOOKS, MARKS, ablation_figure, nsi_figure, placement_figure
-from studies.step_control.tables import PAPER
 from tests.studies.step_control.step_results import made_up, plan_of
 
 REAL_LOAD = datasets.load
@@ -27,7 +24,7 @@ REAL_LOAD = datasets.load
 # What it says and shows.
 
 RIGHT = {
-    name: 1000 + 40 * k for k, name in enumerate(reversed(design.CELLS))
+    name: 1000 + 40 * k for k, name in enumerate(reversed(study.CELLS))
 }  # test errors of 10,000: plain has the most
 
 
@@ -39,15 +36,15 @@ def filled(out, errors, **given):
             run = plan.cell(name, seed)
             result = dataclasses.replace(made_up(run, count + 4 * seed), test_images=10_000)
             result.write(plan.own / f"{run.stem}.json")
-        for place, name in enumerate((design.STIFFEST, design.RANDOM, design.LEAST, design.ALL)):
-            (run,) = plan.tickets(design.EVERY, name, seed)
+        for place, name in enumerate((study.STIFFEST, study.RANDOM, study.LEAST, study.ALL)):
+            (run,) = plan.tickets(study.EVERY, name, seed)
             result = dataclasses.replace(made_up(run, 900 + 40 * place + 4 * seed), test_images=10_000)
             result.write(plan.own / f"{run.stem}.json")
 
 
 def record_of(out, **given):
     defaults = {"dataset": "digits", "epochs": 2, "images": 128, "own": True, "out": out}
-    step_control.main(step_control.Arguments(**{**defaults, **given}))
+    study.main(study.Arguments(**{**defaults, **given}))
     return json.loads((out / "record.json").read_text())["numbers"]
 
 
@@ -62,26 +59,24 @@ def shown(tmp_path_factory):
 def test_the_tables_hold_the_known_numbers(shown):
     _, numbers = shown
     rows = {row["step size"]: row for row in numbers["table4"]}
-    assert list(rows) == list(design.CELLS)
-    assert rows[design.PLAIN]["accuracy (%)"] == f"{100 - (RIGHT[design.PLAIN] + 2) / 100:.2f}"
-    assert rows[design.PLAIN]["standard deviation"] == f"{0.04 / np.sqrt(2):.2f}"
-    gain = (RIGHT[design.PLAIN] - RIGHT[design.OURS]) / 100
-    assert rows[design.OURS]["gain over plain [95 %]"].startswith(f"{gain:+.2f} [")
-    assert rows[design.OURS]["gain over SE [95 %]"].startswith(
-        f"{(RIGHT[design.SE] - RIGHT[design.OURS]) / 100:+.2f} ["
-    )
-    assert rows[design.OURS]["paper, CIFAR-10 (%)"] == "95.14 ± 0.24"
-    assert rows[design.OURS]["paper's gain"] == "+1.79"
-    assert rows[design.OURS]["on blocks"] == "1 3 5"
+    assert list(rows) == list(study.CELLS)
+    assert rows[study.PLAIN]["accuracy (%)"] == f"{100 - (RIGHT[study.PLAIN] + 2) / 100:.2f}"
+    assert rows[study.PLAIN]["standard deviation"] == f"{0.04 / np.sqrt(2):.2f}"
+    gain = (RIGHT[study.PLAIN] - RIGHT[study.OURS]) / 100
+    assert rows[study.OURS]["gain over plain [95 %]"].startswith(f"{gain:+.2f} [")
+    assert rows[study.OURS]["gain over SE [95 %]"].startswith(f"{(RIGHT[study.SE] - RIGHT[study.OURS]) / 100:+.2f} [")
+    assert rows[study.OURS]["paper, CIFAR-10 (%)"] == "95.14 ± 0.24"
+    assert rows[study.OURS]["paper's gain"] == "+1.79"
+    assert rows[study.OURS]["on blocks"] == "1 3 5"
     tickets = {row["controllers on"]: row for row in numbers["tickets_every"]}
-    assert tickets[design.STIFFEST]["blocks, by seed"] == "0 2"
-    assert tickets[design.RANDOM]["beyond the stiffest [95 %]"].startswith("-0.40 [")
-    assert tickets[design.STIFFEST]["gain over none [95 %]"].startswith(f"{(RIGHT[design.PLAIN] - 900) / 100:+.2f} [")
+    assert tickets[study.STIFFEST]["blocks, by seed"] == "0 2"
+    assert tickets[study.RANDOM]["beyond the stiffest [95 %]"].startswith("-0.40 [")
+    assert tickets[study.STIFFEST]["gain over none [95 %]"].startswith(f"{(RIGHT[study.PLAIN] - 900) / 100:+.2f} [")
     held = {row["block"]: row["in the tickets"] for row in numbers["nsi_every"] if row["seed"] == 0}
-    assert [block for block, where in held.items() if design.STIFFEST in where] == [0, 2]
+    assert [block for block, where in held.items() if study.STIFFEST in where] == [0, 2]
     assert numbers["missing"] == []
     files = {row["file"] for row in numbers["networks"]}
-    assert len(files) == len(numbers["networks"]) == 2 * (len(design.CELLS) + 4)
+    assert len(files) == len(numbers["networks"]) == 2 * (len(study.CELLS) + 4)
 
 
 def test_the_verdicts_follow_the_numbers(shown):
@@ -98,14 +93,14 @@ def test_the_verdicts_follow_the_numbers(shown):
 
 def test_the_papers_column_is_table_4s():
     """Typed from the paper a second time."""
-    told = {name: columns["cifar10"][0] for name, columns in PAPER.items()}
+    told = {name: columns["cifar10"][0] for name, columns in study.PAPER.items()}
     assert told == {
-        design.PLAIN: 93.35,
-        design.SE: 94.26,
+        study.PLAIN: 93.35,
+        study.SE: 94.26,
         "F(x_t)": 94.59,
         "F(x_{t+1})": 94.32,
         "F(x_{t+1} - x_t)": 94.69,
-        design.OURS: 95.14,
+        study.OURS: 95.14,
         "Adaptor a": 94.39,
         "Adaptor b": 94.05,
         "Adaptor c": 94.19,
@@ -114,7 +109,7 @@ def test_the_papers_column_is_table_4s():
 
 
 def test_differences_below_the_noise_decide_nothing(tmp_path):
-    filled(tmp_path, {name: 1000 + k % 2 for k, name in enumerate(design.CELLS)})
+    filled(tmp_path, {name: 1000 + k % 2 for k, name in enumerate(study.CELLS)})
     found = record_of(tmp_path, part="ablation")["findings"]
     assert {one["verdict"] for one in found} == {"undecided"}
     assert "their order may be that of other seeds" in found[0]["words"]
@@ -127,46 +122,46 @@ def around(means, seeds=SEEDS):
     return {name: [mean + shift for shift in seeds] for name, mean in means.items()}
 
 
-TABLE = dict.fromkeys(design.CELLS, 80.0)
+TABLE = dict.fromkeys(study.CELLS, 80.0)
 
 
 @pytest.mark.parametrize(
     ("means", "verdict"),
     [
-        (dict.fromkeys(findings.stepnets(TABLE), 90.0), SUPPORTED),
-        (dict.fromkeys(findings.stepnets(TABLE), 70.0), CONTRADICTED),
+        (dict.fromkeys(study.stepnets(TABLE), 90.0), SUPPORTED),
+        (dict.fromkeys(study.stepnets(TABLE), 70.0), CONTRADICTED),
         ({"Adaptor a": 90.0}, TRUE_OF_SOME),
         ({"Adaptor a": 70.0}, FALSE_OF_SOME),
-        ({design.SE: 90.0}, UNDECIDED),  # it is shown and not judged
+        ({study.SE: 90.0}, UNDECIDED),  # it is shown and not judged
     ],
 )
 def test_gains_of_stepnet(means, verdict):
-    assert findings.judge_gain(around(TABLE | means)).verdict == verdict
+    assert study.judge_gain(around(TABLE | means)).verdict == verdict
 
 
 def test_the_chosen_ones_are_better_where_the_others_are_below():
-    better = around(TABLE | {design.OURS: 90.0})
-    assert findings.judge_inputs(better).verdict == findings.judge_adaptors(better).verdict == SUPPORTED
+    better = around(TABLE | {study.OURS: 90.0})
+    assert study.judge_inputs(better).verdict == study.judge_adaptors(better).verdict == SUPPORTED
     one = around(TABLE | {"Adaptor d": 90.0, "F(x_t)": 70.0})
-    assert findings.judge_adaptors(one).verdict == FALSE_OF_SOME
-    assert findings.judge_inputs(one).verdict == TRUE_OF_SOME
+    assert study.judge_adaptors(one).verdict == FALSE_OF_SOME
+    assert study.judge_inputs(one).verdict == TRUE_OF_SOME
 
 
 def placed(seeds=SEEDS, **means):
     """Tickets under both readings."""
-    groups = around(dict.fromkeys(design.TICKETS, 80.0) | means, seeds)
-    return dict.fromkeys(findings.PLACES, groups)
+    groups = around(dict.fromkeys(study.TICKETS, 80.0) | means, seeds)
+    return dict.fromkeys(study.PLACES, groups)
 
 
 def test_tickets_are_judged_under_both_readings_at_once():
-    better = {design.STIFFEST: 90.0}
-    assert findings.judge_few(placed(**better)).verdict == SUPPORTED
-    assert findings.judge_stiffest(placed(**better)).verdict == SUPPORTED
-    one = {design.EVERY: placed(**better)[design.EVERY], design.COUNTED: placed()[design.COUNTED]}
-    assert "supported under 1 of 2" in str(findings.judge_few(one).verdict)
-    narrow = findings.against(design.NONE, placed()[design.EVERY], [design.STIFFEST])[1]
-    wide = findings.judge_few(placed()).words
-    reach = tukey(design.NONE, placed()[design.EVERY], corrected(2))[design.STIFFEST].high
+    better = {study.STIFFEST: 90.0}
+    assert study.judge_few(placed(**better)).verdict == SUPPORTED
+    assert study.judge_stiffest(placed(**better)).verdict == SUPPORTED
+    one = {study.EVERY: placed(**better)[study.EVERY], study.COUNTED: placed()[study.COUNTED]}
+    assert "supported under 1 of 2" in str(study.judge_few(one).verdict)
+    narrow = study.against(study.NONE, placed()[study.EVERY], [study.STIFFEST])[1]
+    wide = study.judge_few(placed()).words
+    reach = tukey(study.NONE, placed()[study.EVERY], corrected(2))[study.STIFFEST].high
     assert f"{reach:+.2f}]" in wide
     assert f"{reach:+.2f}]" not in narrow
 
@@ -176,15 +171,15 @@ def test_tickets_are_judged_under_both_readings_at_once():
 )
 def test_as_well_has_a_margin(of_all, verdict):
     """By the rule before, networks with controllers on all blocks had to be worse."""
-    assert findings.judge_all(placed(**{design.ALL: of_all})).verdict == verdict
+    assert study.judge_all(placed(**{study.ALL: of_all})).verdict == verdict
 
 
 def test_what_is_not_there_is_not_run():
-    nothing = {key: [] for key in design.CELLS}
-    for judge in (findings.judge_gain, findings.judge_inputs, findings.judge_adaptors):
+    nothing = {key: [] for key in study.CELLS}
+    for judge in (study.judge_gain, study.judge_inputs, study.judge_adaptors):
         assert judge(nothing).verdict == NOT_RUN
-    empty = {key: {key: [] for key in design.TICKETS} for key in findings.PLACES}
-    for judge in (findings.judge_few, findings.judge_stiffest, findings.judge_all):
+    empty = {key: {key: [] for key in study.TICKETS} for key in study.PLACES}
+    for judge in (study.judge_few, study.judge_stiffest, study.judge_all):
         assert judge(empty).verdict == NOT_RUN
 
 
@@ -199,15 +194,15 @@ def test_what_is_missing_is_said_and_the_rest_is_shown(tmp_path, capsys):
     filled(tmp_path, RIGHT, seeds=(1,))
     numbers = record_of(tmp_path, blocks="every")
     assert "plain (seed 1)" in numbers["missing"]
-    assert f"every block, {design.STIFFEST} (seed 1)" in numbers["missing"]  # its blocks are not even known
-    assert capsys.readouterr().out.startswith("Not there yet")
+    assert f"every block, {study.STIFFEST} (seed 1)" in numbers["missing"]  # its blocks are not even known
+    assert "\nNot there yet" in capsys.readouterr().out
     assert "Not there yet" in (tmp_path / "report.md").read_text()
 
 
 def test_what_diverged_is_said_as_such_and_ends_with_an_error(tmp_path, capsys):
     filled(tmp_path, RIGHT, seeds=(1,))
     plan = plan_of(tmp_path, seeds=(1,), blocks="every")
-    run = plan.cell(design.SE, 0)
+    run = plan.cell(study.SE, 0)
     (plan.own / f"{run.stem}.json").unlink()
     jobs.note_divergence(run, plan.own, "the loss is no number any more")
     with pytest.raises(SystemExit) as stopped:
@@ -223,11 +218,11 @@ def test_what_diverged_is_said_as_such_and_ends_with_an_error(tmp_path, capsys):
 
 def test_random_blocks_that_are_the_stiffest_are_named(tmp_path):
     plan = plan_of(tmp_path, seeds=(1,), blocks="every")
-    random = design.draw_blocks(range(6), 2, 0, 1)[0]
+    random = study.draw_blocks(range(6), 2, 0, 1)[0]
     nsi = tuple(9.0 if block in random else 1.0 for block in range(6))
-    plain = plan.cell(design.PLAIN, 0)
+    plain = plan.cell(study.PLAIN, 0)
     made_up(plain, nsi=nsi).write(plan.own / f"{plain.stem}.json")
-    stiffest, least = (plan.ticket(design.EVERY, name, 0) for name in (design.STIFFEST, design.LEAST))
+    stiffest, least = (plan.ticket(study.EVERY, name, 0) for name in (study.STIFFEST, study.LEAST))
     for run in (stiffest, least):
         made_up(run).write(plan.own / f"{run.stem}.json")
     (found,) = (
@@ -257,16 +252,16 @@ def test_every_figure_is_in_the_report_and_can_be_seen(shown):
 def test_marks_stand_at_the_accuracies_and_squares_on_the_blocks(tmp_path):
     filled(tmp_path, RIGHT)
     plan = plan_of(tmp_path, blocks="every")
-    cells, tickets = plan.cells(), plan.placements(design.EVERY)
-    for drawing, rows in ((ablation_figure(cells, "cifar10"), cells), (placement_figure(tickets), tickets)):
-        lines = [line for line in drawing.axes[0].lines if line.get_marker() in MARKS]
+    cells, tickets = plan.cells(), plan.placements(study.EVERY)
+    for drawing, rows in ((study.draw_table_4(cells, "cifar10"), cells), (study.draw_tickets(tickets), tickets)):
+        lines = [line for line in drawing.axes[0].lines if line.get_marker() in study.MARKS]
         drawn = sorted(float(x) for line in lines for x in line.get_xdata())
-        assert drawn == pytest.approx(sorted(result.accuracy for row in rows.values() for _, result in row.found))
-    drawing = nsi_figure(plan.plain(), tickets, plan.scale.firsts)
-    for axis, (run, result) in zip(drawing.axes, plan.plain().found, strict=True):
+        assert drawn == pytest.approx(sorted(result.accuracy for row in rows.values() for _, result in row.results))
+    drawing = study.draw_nsi(plan.plain(), tickets, plan.scale.firsts)
+    for axis, (run, result) in zip(drawing.axes, plan.plain().results, strict=True):
         assert axis.lines[0].get_ydata() == pytest.approx(result.nsi)
         squares = sorted(tuple(line.get_xdata()) for line in axis.lines if line.get_marker() == "s")
-        held = [one.acting for name in LOOKS for one, _ in tickets[name].found if one.seed == run.seed]
+        held = [one.acting for name in study.LOOKS for one, _ in tickets[name].results if one.seed == run.seed]
         assert squares == sorted(map(tuple, held))
 
 
@@ -276,7 +271,7 @@ def test_marks_stand_at_the_accuracies_and_squares_on_the_blocks(tmp_path):
 @pytest.mark.parametrize(("ship", "own"), [(True, False), (False, False), (False, True)])
 def test_results_go_and_come_where_they_are_asked_to(tmp_path, monkeypatch, ship, own):
     shipped, out = tmp_path / "shipped", tmp_path / "out"
-    monkeypatch.setattr(results, "SHIPPED", shipped)
+    monkeypatch.setattr(study, "SHIPPED", shipped)
     trained = []
 
     def pretended(run, data, work, destination, device, keep):
@@ -285,15 +280,15 @@ def test_results_go_and_come_where_they_are_asked_to(tmp_path, monkeypatch, ship
         result.write(destination / f"{run.stem}.json")
         return result
 
-    monkeypatch.setattr(results, "carry_out", pretended)
-    asked = {"part": "ablation", "only": (design.SE,), "seeds": (1,), "train": True, "ship": ship, "own": own}
+    monkeypatch.setattr(study, "carry_out", pretended)
+    asked = {"part": "ablation", "only": (study.SE,), "seeds": (1,), "train": True, "ship": ship, "own": own}
     record_of(out, **asked)
     assert len(trained) == 2
     assert len(list(shipped.glob("*.json"))) == (2 if ship else 0)
     assert len(list((out / "runs").glob("*.json"))) == (0 if ship else 2)
     record_of(tmp_path / "elsewhere", **asked)  # finds what was shipped, unless it is to be left aside
     assert len(trained) == (2 if ship else 4)
-    made_up(plan_of(out, only=(design.SE,)).cell(design.SE, 0)).write(shipped / f"{trained[-1]}.json")
+    made_up(plan_of(out, only=(study.SE,)).cell(study.SE, 0)).write(shipped / f"{trained[-1]}.json")
     record_of(tmp_path / "third", **{**asked, "ship": False})
     assert len(trained) == (2 if ship else 6 if own else 5)
 
@@ -310,7 +305,7 @@ def test_results_go_and_come_where_they_are_asked_to(tmp_path, monkeypatch, ship
         ({"depth": 8, "blocks": "counted"}, "`--depth` = 8"),
         ({"images": 2000, "train": True}, "`--images` must be at most 1297"),
         ({"draws": 16, "blocks": "every"}, "15 different tickets of 2 among 6 blocks"),
-        ({"part": "ticket", "only": (design.SE,)}, "`--only` with `--part ticket` knows stiffest"),
+        ({"part": "ticket", "only": (study.SE,)}, "`--only` with `--part ticket` knows stiffest"),
         ({"own": True, "ship": True}, "`--ship`"),
         ({"depth": 15}, "depth"),
         ({"epochs": 0}, "`epochs` must be at least 1"),
@@ -328,7 +323,7 @@ def test_the_full_scale_is_the_papers(tmp_path):
     plan = plan_of(tmp_path, dataset="cifar10", epochs=None, images=None, full=True)
     assert (plan.scale.depth, plan.scale.blocks, plan.scale.recipe) == (164, 54, recipe("paper"))
     assert plan.arguments.seeds == (0, 1, 2, 3, 4)
-    assert plan.few(design.EVERY) == 5  # one block in ten
+    assert plan.few(study.EVERY) == 5  # one block in ten
     stl10 = plan_of(tmp_path, dataset="stl10", epochs=None, images=None, full=True)
     assert stl10.scale.recipe == recipe("paper-stl10")
     small = plan_of(tmp_path, dataset="cifar10", epochs=None, images=None)
@@ -338,7 +333,7 @@ def test_the_full_scale_is_the_papers(tmp_path):
 
 def test_without_data_there_are_three_remedies_or_the_digits(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets, "load", lambda name, root=None: REAL_LOAD(name, root, download=False))
-    arguments = step_control.fill_in_options(step_control.Arguments(train=True, data_root=tmp_path))
+    arguments = study.fill_in_options(study.Arguments(train=True, data_root=tmp_path))
     with pytest.raises(SystemExit) as stopped:
         images_or_fallback("studies.step_control", arguments, "trains on")
     for remedy in ("1. with a network", "2. put cifar-10", "3. use --dataset digits"):

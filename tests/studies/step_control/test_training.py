@@ -13,9 +13,9 @@ import netbridge as nb
 from netbridge import data as datasets
 from netbridge.train import loop as train
 from netbridge.train.journal import Journal
+from studies import step_control as study
 from studies.lab import jobs
 from studies.lab.stiffness import prepare
-from studies.step_control import design, results
 from tests.studies.step_control.step_results import made_up, plan_of
 
 
@@ -31,7 +31,7 @@ def test_one_seed_comes_after_the_other_the_plain_network_first(tmp_path):
 def trainings(monkeypatch):
     """Every training that begins or goes on, by the name of its file."""
     seen, real = [], train.train
-    monkeypatch.setattr(results, "TRACED", 100)
+    monkeypatch.setattr(study, "TRACED", 100)
 
     def counted(*arguments, **more):
         if not arguments[4].is_file():  # what is finished is only read
@@ -44,14 +44,14 @@ def trainings(monkeypatch):
 
 def small(out, **more):
     """Two networks of a few steps."""
-    return plan_of(out, seeds=(1,), only=(design.STIFFEST,), part="ticket", blocks="every", **more)
+    return plan_of(out, seeds=(1,), only=(study.STIFFEST,), part="ticket", blocks="every", **more)
 
 
 def work(plan, keep=False):
     data = datasets.load("digits")
     data = dataclasses.replace(data, test_images=data.test_images[:100], test_labels=data.test_labels[:100])
     more = (data, plan.own, plan.own, "cpu", keep)
-    carry_out = lambda run: results.carry_out(run, *more)  # noqa: E731
+    carry_out = lambda run: study.carry_out(run, *more)  # noqa: E731
     return jobs.work_off(plan.queue, plan.find, carry_out, plan.own, say=lambda line: None)
 
 
@@ -87,8 +87,8 @@ def test_a_kill_in_between_changes_nothing_and_no_network_is_trained_twice(tmp_p
     assert work(halved) == []
     assert epochs == [1, 2, 1, 2]  # no epoch twice
     assert comparable(halved) == comparable(whole)
-    stiffest = whole.ticket(design.EVERY, design.STIFFEST, 0)
-    nsi = np.array(whole.find(whole.cell(design.PLAIN, 0)).nsi)
+    stiffest = whole.ticket(study.EVERY, study.STIFFEST, 0)
+    nsi = np.array(whole.find(whole.cell(study.PLAIN, 0)).nsi)
     assert sorted(np.argsort(nsi)[-2:].tolist()) == stiffest.acting
 
     del trainings[:]
@@ -99,11 +99,11 @@ def test_a_kill_in_between_changes_nothing_and_no_network_is_trained_twice(tmp_p
 
 def test_finished_but_not_written_down_is_not_trained_again(tmp_path, trainings, monkeypatch):
     plan = small(tmp_path)
-    real = results.Result.write
-    monkeypatch.setattr(results.Result, "write", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    real = study.Result.write
+    monkeypatch.setattr(study.Result, "write", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         work(plan)
-    monkeypatch.setattr(results.Result, "write", real)
+    monkeypatch.setattr(study.Result, "write", real)
     assert work(plan, keep=True) == []
     assert len(trainings) == 2
     assert len(list(plan.own.glob("*.safetensors"))) == 2
@@ -111,7 +111,7 @@ def test_finished_but_not_written_down_is_not_trained_again(tmp_path, trainings,
 
 def test_a_network_somebody_is_at_is_passed_over(tmp_path, trainings):
     plan = small(tmp_path)
-    plain = plan.cell(design.PLAIN, 0)
+    plain = plan.cell(study.PLAIN, 0)
     plan.own.mkdir(parents=True)
     with filelock.FileLock(plan.own / f"{plain.stem}.lock"):
         assert work(plan) == []
@@ -128,7 +128,7 @@ def test_two_workers_share_the_queue(tmp_path, monkeypatch):
         result.write(destination / f"{run.stem}.json")
         return result
 
-    monkeypatch.setattr(results, "carry_out", pretended)
+    monkeypatch.setattr(study, "carry_out", pretended)
     workers = [threading.Thread(target=work, args=(plan,)) for _ in range(2)]
     for worker in workers:
         worker.start()
@@ -150,13 +150,13 @@ def test_a_training_that_diverges_does_not_stop_the_others(tmp_path, monkeypatch
         result.write(destination / f"{run.stem}.json")
         return result
 
-    monkeypatch.setattr(results, "carry_out", pretended)
-    diverged = plan.cell(design.SE, 0)
+    monkeypatch.setattr(study, "carry_out", pretended)
+    diverged = plan.cell(study.SE, 0)
     assert work(plan) == [diverged.stem]
-    assert len(tried) == len(set(tried)) == len(design.CELLS)
+    assert len(tried) == len(set(tried)) == len(study.CELLS)
     assert plan.divergence(diverged) == "the loss is no number any more"
     assert work(plan) == [diverged.stem]
-    assert len(tried) == len(design.CELLS)  # it would diverge again
+    assert len(tried) == len(study.CELLS)  # it would diverge again
     (plan.own / f"{diverged.stem}.diverged.txt").unlink()
     work(plan)
     assert tried.count(diverged.stem) == 2
@@ -164,34 +164,34 @@ def test_a_training_that_diverges_does_not_stop_the_others(tmp_path, monkeypatch
 
 def test_a_result_that_cannot_be_found_again_ends_the_work(tmp_path, monkeypatch):
     plan = plan_of(tmp_path, seeds=(1,), part="ablation")
-    monkeypatch.setattr(results, "carry_out", lambda run, *rest: made_up(run))
+    monkeypatch.setattr(study, "carry_out", lambda run, *rest: made_up(run))
     with pytest.raises(RuntimeError, match="not found again"):
         work(plan)
 
 
 def test_what_another_has_finished_meanwhile_is_not_trained(tmp_path, monkeypatch):
     """Between the look and the lock: the other process's result is there, its lock is gone."""
-    plan, looks = plan_of(tmp_path, seeds=(1,), part="ablation", only=(design.SE,)), []
+    plan, looks = plan_of(tmp_path, seeds=(1,), part="ablation", only=(study.SE,)), []
     wanted = {run.stem for run in plan.queue()}
 
     def find(run):
         looks.append(run.stem)
         return made_up(run) if looks.count(run.stem) > 1 else None
 
-    monkeypatch.setattr(results, "carry_out", lambda run, *rest: pytest.fail(f"{run.stem} is trained again"))
-    carry_out = results.carry_out
+    monkeypatch.setattr(study, "carry_out", lambda run, *rest: pytest.fail(f"{run.stem} is trained again"))
+    carry_out = study.carry_out
     assert jobs.work_off(plan.queue, find, carry_out, plan.own, say=lambda line: None) == []
     assert set(looks) == wanted
 
 
 def test_what_is_written_down_is_what_the_network_is_and_does(tmp_path, trainings, monkeypatch):
     """Seed, blocks and images reach the training; errors, loss and stiffness are the finished network's own."""
-    scale = design.Scale("digits", 14, plan_of(tmp_path).scale.recipe, 192)
-    run = design.run(scale, "se", 1, on=[1, 3])
+    scale = study.Scale("digits", 14, plan_of(tmp_path).scale.recipe, 192)
+    run = study.network_of(scale, "se", 1, on=[1, 3])
     data = datasets.load("digits")
     given, real = [], train.train
     monkeypatch.setattr(train, "train", lambda *arguments, **more: given.append(arguments) or real(*arguments, **more))
-    result = results.carry_out(run, data, tmp_path, tmp_path, "cpu", keep=True)
+    result = study.carry_out(run, data, tmp_path, tmp_path, "cpu", keep=True)
 
     ((fresh, some, recipe, seed, *_),) = given
     assert (recipe, seed) == (scale.recipe, 1)
@@ -205,7 +205,7 @@ def test_what_is_written_down_is_what_the_network_is_and_does(tmp_path, training
     assert [spec["name"] if isinstance(spec, dict) else spec for spec in fresh.config["controllers"]] == [
         *("constant", "se", "constant", "se", "constant", "constant"),
     ]
-    assert results.find(run, [tmp_path]) == result
+    assert study.find(run, [tmp_path]) == result
 
     net.eval()
     with torch.no_grad():
@@ -232,6 +232,6 @@ def test_the_seed_decides_the_first_weights(tmp_path, trainings, monkeypatch):
     monkeypatch.setattr(train, "train", untrained)
     for seed in (0, 1, 1):
         with pytest.raises(train.Diverged):
-            results.carry_out(design.run(scale, "se", seed), datasets.load("digits"), tmp_path, tmp_path, "cpu")
+            study.carry_out(study.network_of(scale, "se", seed), datasets.load("digits"), tmp_path, tmp_path, "cpu")
     assert torch.equal(first[1], first[2])
     assert not torch.equal(first[0], first[1])

@@ -9,6 +9,8 @@ import torch
 import netbridge as nb
 from netbridge import data as datasets
 from netbridge.train import epochs, loop
+from studies import population
+from studies import tns_at_work as study
 from studies.lab import jobs, measurements, networks
 from studies.lab.comparisons import dunnett
 from studies.lab.stiffness import QUANTITIES, READINGS, SCALE, SHAPE, TNS
@@ -23,29 +25,6 @@ from studies.lab.verdicts import (
     TRUE_OF_SOME,
     UNDECIDED,
 )
-from studies.population import design as population
-from studies.tns_at_work import design, measures
-from studies.tns_at_work.__main__ import SHIPPED, describe
-from studies.tns_at_work.findings import (
-    BETTER,
-    RANKING,
-    advantages,
-    judge_pruning,
-    judge_pruning_by_loss,
-    judge_reward,
-    judge_term,
-)
-from studies.tns_at_work.measures import (
-    BY_LOSS,
-    KEYS,
-    LARGEST,
-    ORDERS,
-    RANDOM,
-    SMALLEST,
-    Architectures,
-    Pruned,
-    Pruning,
-)
 
 NOISE = (-0.02, -0.01, 0.0, 0.01, 0.02)
 
@@ -54,18 +33,18 @@ NOISE = (-0.02, -0.01, 0.0, 0.01, 0.02)
 
 
 def test_every_network_of_the_design_is_there_once():
-    first, second = design.weighted_runs("digits"), design.architectures("digits")
+    first, second = study.weighted_runs("digits"), study.architectures("digits")
     assert len({run.stem for run in (*first, *second)}) == len(first) + len(second) == 50 + 36
-    assert [run.weight for run in first[:5]] == list(design.WEIGHTS)
+    assert [run.weight for run in first[:5]] == list(study.WEIGHTS)
     assert all(run.weight == 0 for run in second)
     assert "tns_weight" not in second[0].specification
 
 
 def test_on_cifar_the_networks_of_the_population_serve():
     known = {job.stem: job.specification for job in population.queue()}
-    shared = [run for run in (*design.weighted_runs("cifar10"), *design.architectures("cifar10")) if run.weight == 0]
+    shared = [run for run in (*study.weighted_runs("cifar10"), *study.architectures("cifar10")) if run.weight == 0]
     assert all(known[run.stem] == run.specification for run in shared)
-    assert len(design.architectures("cifar10")) >= design.FEWEST_ARCHITECTURES
+    assert len(study.architectures("cifar10")) >= study.FEWEST_ARCHITECTURES
 
 
 # What is measured.
@@ -77,9 +56,9 @@ def digits():
 
 
 def small_run(weight=0.0):
-    job = design.weighted_runs("digits")[0].job
-    recipe = dataclasses.replace(design.DIGITS, epochs=1)
-    return design.Run(dataclasses.replace(job, images=64, recipe=recipe), weight)
+    job = study.weighted_runs("digits")[0].job
+    recipe = dataclasses.replace(study.DIGITS, epochs=1)
+    return study.Run(dataclasses.replace(job, images=64, recipe=recipe), weight)
 
 
 def test_a_run_is_made_once_and_found_again(tmp_path):
@@ -87,7 +66,7 @@ def test_a_run_is_made_once_and_found_again(tmp_path):
     jobs.work_off(
         lambda: [run],
         lambda one: measurements.find(one, (tmp_path,)),
-        lambda one: describe(measures.carry_out(one, tmp_path, device="cpu")),
+        lambda one: study.describe(study.carry_out(one, tmp_path, device="cpu")),
         tmp_path,
         said.append,
     )
@@ -105,25 +84,25 @@ def test_a_training_whose_tns_is_undefined_counts_as_diverged(tmp_path, monkeypa
 
     monkeypatch.setattr(loop, "train", stop)
     with pytest.raises(epochs.Diverged, match="TNS is not defined any more: `state` is zero"):
-        measures.carry_out(small_run(-1.0), tmp_path, device="cpu")
+        study.carry_out(small_run(-1.0), tmp_path, device="cpu")
 
 
 def test_before_training_a_network_is_seen_with_the_normalisation_of_one_batch(digits):
     run = small_run()
-    found = measures.before_training(run, digits, "cpu")
+    found = study.before_training(run, digits, "cpu")
     net = run.job.untrained_network(10, digits.size)
     assert found["parameters"] == sum(p.numel() for p in net.parameters())
-    images = digits.normalised(digits.train_images[: design.SHOWN])
+    images = digits.normalised(digits.train_images[: study.SHOWN])
     for module in net.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.momentum = 1.0
     with torch.no_grad():
         net.train()(images)
-    record = nb.trace(net.eval(), digits.normalised(digits.test_images[: design.SHOWN]))
+    record = nb.trace(net.eval(), digits.normalised(digits.test_images[: study.SHOWN]))
     assert found["tns"][0] == pytest.approx(float(record.tns().mean()), rel=1e-3)
     assert found["scale"]["slope"] == pytest.approx(float(record.counted().nsi.mean()), rel=1e-3)
     assert found["gradient"] > 0
-    assert found == measures.before_training(run, digits, "cpu")
+    assert found == study.before_training(run, digits, "cpu")
 
 
 def test_a_block_without_a_slope_is_pruned_first_and_costs_nothing(digits):
@@ -133,14 +112,14 @@ def test_a_block_without_a_slope_is_pruned_first_and_costs_nothing(digits):
         net.stages[1].blocks[2].branch.bn2.weight.zero_()
         net.stages[1].blocks[2].branch.bn2.bias.zero_()
     subject = networks.Subject(net, "constant", 0, 20, 0, None, "", "constant")
-    found = measures.prune(subject, digits, "cpu")
+    found = study.prune(subject, digits, "cpu")
     assert found.name == "constant, seed 0"
-    assert set(found.accuracy) == set(ORDERS)
-    assert all(list(of_k) == list(design.DROPPED) for of_k in found.accuracy.values())
-    assert found.accuracy[SMALLEST][1] == found.whole
+    assert set(found.accuracy) == set(study.ORDERS)
+    assert all(list(of_k) == list(study.DROPPED) for of_k in found.accuracy.values())
+    assert found.accuracy[study.SMALLEST][1] == found.whole
     with torch.no_grad():
-        images = net.eval()(digits.normalised(digits.test_images[: design.PRUNED_ON]))
-    right = images.argmax(1) == digits.test_labels[: design.PRUNED_ON]
+        images = net.eval()(digits.normalised(digits.test_images[: study.PRUNED_ON]))
+    right = images.argmax(1) == digits.test_labels[: study.PRUNED_ON]
     assert found.whole == pytest.approx(100 * float(right.double().mean()))
     assert net.stages[1].blocks[2].branch._forward_hooks == {}
 
@@ -151,36 +130,36 @@ def test_blocks_that_hurt_are_dropped_by_loss(digits):
     with torch.no_grad():
         net.stages[2].blocks[3].branch.bn2.weight *= 50
     subject = networks.Subject(net, "constant", 0, 32, 0, None, "", "constant")
-    found = measures.prune(subject, digits, "cpu")
-    assert found.accuracy[BY_LOSS][1] == found.accuracy[LARGEST][1] > found.whole
-    assert found.accuracy[BY_LOSS][1] > found.accuracy[SMALLEST][1]
+    found = study.prune(subject, digits, "cpu")
+    assert found.accuracy[study.BY_LOSS][1] == found.accuracy[study.LARGEST][1] > found.whole
+    assert found.accuracy[study.BY_LOSS][1] > found.accuracy[study.SMALLEST][1]
 
 
 def test_a_pruning_is_found_again_and_only_of_the_same_network(digits, tmp_path):
     path = networks.ZOO / "digits" / "resnet32-width4-constant-seed0.safetensors"
-    run = Pruning(path)
+    run = study.Pruning(path)
     assert run.find((tmp_path,)) is None
     made = run.carry_out(digits, tmp_path, "cpu")
     assert run.find((tmp_path,)) == made
     assert (made.controller, made.seed, run.family) == ("constant", 0, "digits")
-    other = Pruning(networks.ZOO / "digits" / "resnet32-width4-se-seed0.safetensors")
+    other = study.Pruning(networks.ZOO / "digits" / "resnet32-width4-se-seed0.safetensors")
     (tmp_path / f"{run.stem}.npz").rename(tmp_path / f"{other.stem}.npz")
-    with pytest.raises(SystemExit, match="holds another job"):
+    with pytest.raises(SystemExit, match="another network"):
         other.find((tmp_path,))
 
 
-@pytest.mark.parametrize("family", design.FAMILIES)
+@pytest.mark.parametrize("family", study.FAMILIES)
 def test_prunings_of_both_families_are_shipped(family):
     """So that the default shows what is true of one family and not of the other."""
-    found = [Pruning(path).find((SHIPPED,)) for path in networks.shipped_files(family)]
+    found = [study.Pruning(path).find((study.SHIPPED,)) for path in networks.shipped_files(family)]
     assert None not in found
-    assert len({one.controller for one in found}) >= design.FEWEST_PRUNED
-    assert all(set(one.accuracy) == set(ORDERS) for one in found)
+    assert len({one.controller for one in found}) >= study.FEWEST_PRUNED
+    assert all(set(one.accuracy) == set(study.ORDERS) for one in found)
 
 
 def test_the_advantage_is_the_mean_over_what_is_dropped():
-    one = Pruned("a", 0, 90.0, {SMALLEST: {1: 80.0, 2: 70.0}, RANDOM: {1: 70.0, 2: 40.0}})
-    assert one.advantage(SMALLEST, RANDOM) == 20.0
+    one = study.Pruned("a", 0, 90.0, {study.SMALLEST: {1: 80.0, 2: 70.0}, study.RANDOM: {1: 70.0, 2: 40.0}})
+    assert one.advantage(study.SMALLEST, study.RANDOM) == 20.0
 
 
 # The verdicts.
@@ -188,7 +167,7 @@ def test_the_advantage_is_the_mean_over_what_is_dropped():
 
 def by_weight(*means, seeds=NOISE):
     """Values around these means at the weights -0.1, -0.01, 0, 0.01, 0.1."""
-    return {weight: [mean + x for x in seeds] for weight, mean in zip(sorted(design.WEIGHTS), means, strict=True)}
+    return {weight: [mean + x for x in seeds] for weight, mean in zip(sorted(study.WEIGHTS), means, strict=True)}
 
 
 @pytest.mark.parametrize(
@@ -202,7 +181,7 @@ def by_weight(*means, seeds=NOISE):
     ],
 )
 def test_does_the_term_move_tns(means, verdict):
-    assert judge_term(by_weight(*means)).verdict == verdict
+    assert study.judge_term(by_weight(*means)).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -216,19 +195,19 @@ def test_does_the_term_move_tns(means, verdict):
     ],
 )
 def test_does_rewarding_help(means, verdict):
-    assert judge_reward(by_weight(*means)).verdict == verdict
+    assert study.judge_reward(by_weight(*means)).verdict == verdict
     few = by_weight(*means, seeds=NOISE[:2])
-    assert judge_reward(few).verdict == judge_term(few).verdict == UNDECIDED
-    assert judge_reward(few).words.startswith("n = 2 seeds of each")
-    assert judge_reward({}).verdict == judge_term({}).verdict == NOT_RUN
+    assert study.judge_reward(few).verdict == study.judge_term(few).verdict == UNDECIDED
+    assert study.judge_reward(few).words.startswith("n = 2 seeds of each")
+    assert study.judge_reward({}).verdict == study.judge_term({}).verdict == NOT_RUN
 
 
 def test_one_weight_whose_seeds_lie_far_apart_is_not_taken_for_a_loss():
     """By one deviation for all weights the interval leaves out 0, by its own it does not."""
-    groups = {weight: list(np.linspace(89.0, 91.0, 10)) for weight in design.WEIGHTS}
+    groups = {weight: list(np.linspace(89.0, 91.0, 10)) for weight in study.WEIGHTS}
     groups[-0.1] = [10.0, 40.0, 81.0, 90.0, 90.0, 91.0]
     assert dunnett("0", {f"{weight:g}": values for weight, values in groups.items()})["-0.1"].high < 0
-    assert judge_reward(groups).verdict == UNDECIDED
+    assert study.judge_reward(groups).verdict == UNDECIDED
 
 
 def test_one_weight_whose_seeds_lie_far_apart_hides_no_other():
@@ -236,18 +215,18 @@ def test_one_weight_whose_seeds_lie_far_apart_hides_no_other():
     groups = by_weight(3, 4, 3, 3, 3)
     groups[-0.1] = [-60.0, -20.0, 3.0, 30.0, 70.0]
     assert dunnett("0", {f"{weight:g}": values for weight, values in groups.items()})["-0.01"].low < 0
-    assert judge_reward(groups).verdict == TRUE_OF_SOME
+    assert study.judge_reward(groups).verdict == TRUE_OF_SOME
 
 
 def architectures(n=36, seed=0, like=None, controllers=6):
     """What was known before training, and accuracies; `like` says what follows these, all else is noise."""
     generator = np.random.default_rng(seed)
     accuracy = generator.normal(size=n)
-    before = {key: generator.normal(size=n) for key in (*KEYS, "parameters", "gradient")}
+    before = {key: generator.normal(size=n) for key in (*study.KEYS, "parameters", "gradient")}
     for key, weight in (like or {}).items():
         before[key] = accuracy * weight + 0.2 * generator.normal(size=n)
     kinds = np.arange(n) % controllers, np.arange(n) // controllers
-    return Architectures(before, accuracy, *(one.astype(str) for one in kinds))
+    return study.Architectures(before, accuracy, *(one.astype(str) for one in kinds))
 
 
 @pytest.mark.parametrize("what", QUANTITIES)
@@ -255,21 +234,21 @@ def architectures(n=36, seed=0, like=None, controllers=6):
 def test_does_tns_before_training_rank(what, weight, verdict):
     keys = [(what, reading) for reading in QUANTITIES[what]]
     searched = architectures(like=dict.fromkeys(keys, weight))
-    assert RANKING[what](searched, what, 300).verdict == verdict
-    assert BETTER[what](searched, what, 300).verdict == verdict
+    assert study.RANKING[what](searched, what, 300).verdict == verdict
+    assert study.BETTER[what](searched, what, 300).verdict == verdict
     few = searched.of(np.arange(36) < 20)
-    for judge in (RANKING[what], BETTER[what]):
+    for judge in (study.RANKING[what], study.BETTER[what]):
         assert judge(few, what, 300).verdict == UNDECIDED
         assert judge(few.of(np.zeros(20, dtype=bool)), what).verdict == NOT_RUN
 
 
 def test_readings_that_disagree_and_a_rival_that_is_as_good():
     searched = architectures(like={(TNS, READINGS[0]): 1.0, "parameters": 1.0})
-    assert RANKING[TNS](searched, TNS, 300).verdict == BY_READING
-    searched = architectures(like=dict.fromkeys((*KEYS, "parameters"), 1.0))
-    assert BETTER[SHAPE](searched, SHAPE, 300).verdict == UNDECIDED
+    assert study.RANKING[TNS](searched, TNS, 300).verdict == BY_READING
+    searched = architectures(like=dict.fromkeys((*study.KEYS, "parameters"), 1.0))
+    assert study.BETTER[SHAPE](searched, SHAPE, 300).verdict == UNDECIDED
     searched = architectures(like={"parameters": 1.0})
-    assert BETTER[SCALE](searched, SCALE, 300).verdict == CONTRADICTED
+    assert study.BETTER[SCALE](searched, SCALE, 300).verdict == CONTRADICTED
 
 
 @pytest.mark.parametrize("differing", [("0",), ("0", "1")])
@@ -279,18 +258,21 @@ def test_what_controllers_and_shapes_do_is_no_relation_of_networks(differing):
     far = np.isin(searched.controllers, differing) * 9.0
     before = {key: values + far for key, values in searched.before.items()}
     searched = dataclasses.replace(searched, before=before, accuracy=searched.accuracy + far)
-    assert RANKING[SCALE](searched, SCALE, 500).verdict == UNDECIDED
+    assert study.RANKING[SCALE](searched, SCALE, 500).verdict == UNDECIDED
 
 
 def test_no_relation_to_speak_of_is_no_difference():
     searched = architectures(n=40 * 40, controllers=40)
-    assert RANKING[SCALE](searched, SCALE, 100).verdict == NO_DIFFERENCE
+    assert study.RANKING[SCALE](searched, SCALE, 100).verdict == NO_DIFFERENCE
 
 
 def prunings(above_random, above_loss, n=6, family="digits"):
     spread = np.linspace(-0.2, 0.2, n)
-    orders = [{SMALLEST: {1: 50 + x}, RANDOM: {1: 50 - above_random}, BY_LOSS: {1: 50 - above_loss}} for x in spread]
-    return {family: [Pruned(f"c{k}", seed, 90.0, of) for k, of in enumerate(orders) for seed in (0, 1)]}
+    orders = [
+        {study.SMALLEST: {1: 50 + x}, study.RANDOM: {1: 50 - above_random}, study.BY_LOSS: {1: 50 - above_loss}}
+        for x in spread
+    ]
+    return {family: [study.Pruned(f"c{k}", seed, 90.0, of) for k, of in enumerate(orders) for seed in (0, 1)]}
 
 
 @pytest.mark.parametrize(
@@ -303,7 +285,7 @@ def prunings(above_random, above_loss, n=6, family="digits"):
     ],
 )
 def test_is_pruning_by_nsi_worth_it(above_random, above_loss, verdicts):
-    judges = judge_pruning, judge_pruning_by_loss
+    judges = study.judge_pruning, study.judge_pruning_by_loss
     assert tuple(judge(prunings(above_random, above_loss)).verdict for judge in judges) == verdicts
     assert {judge({}).verdict for judge in judges} == {NOT_RUN}
     few = [judge(prunings(above_random, above_loss, n=4)) for judge in judges]
@@ -314,10 +296,10 @@ def test_is_pruning_by_nsi_worth_it(above_random, above_loss, verdicts):
 def test_what_is_true_of_one_family_is_not_said_of_all():
     """The fault: 16 networks of the digits gave "supported", where those of CIFAR-10 say nothing of the kind."""
     other = [dataclasses.replace(one, controller=one.controller) for one in prunings(0.0, 0.0)["digits"]]
-    assert judge_pruning(prunings(5.0, 0.0) | {"cifar10": other}).verdict == TRUE_OF_SOME
-    assert judge_pruning(prunings(5.0, 0.0) | prunings(-5.0, 0.0, family="cifar10")).verdict == SPLIT
+    assert study.judge_pruning(prunings(5.0, 0.0) | {"cifar10": other}).verdict == TRUE_OF_SOME
+    assert study.judge_pruning(prunings(5.0, 0.0) | prunings(-5.0, 0.0, family="cifar10")).verdict == SPLIT
 
 
 def test_seeds_of_one_controller_are_one_unit():
-    points = advantages(prunings(5.0, 0.0, n=3), RANDOM)
+    points = study.advantages(prunings(5.0, 0.0, n=3), study.RANDOM)
     np.testing.assert_allclose(points["digits"], [4.8, 5.0, 5.2])

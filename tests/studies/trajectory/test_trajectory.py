@@ -9,6 +9,7 @@ import torch
 
 import netbridge as nb
 from netbridge import data as datasets
+from studies import trajectory as study
 from studies.lab.networks import Deep, name_subjects, read_subject
 from studies.lab.statistics import Signs, choices, draw_halves, mean_over_networks
 from studies.lab.stiffness import READINGS
@@ -23,25 +24,11 @@ from studies.lab.verdicts import (
     TRUE_OF_SOME,
     UNDECIDED,
 )
-from studies.trajectory import __main__ as trajectory
-from studies.trajectory import findings
-from studies.trajectory.design import CKA, LEFT, MEASURES, NSI, SHAPE
-from studies.trajectory.importance import importance
-from studies.trajectory.measures import (
-    FromProxy,
-    along_of,
-    best,
-    course,
-    dissimilarity,
-    first_ratios,
-    from_proxy,
-    set_distances,
-)
 
 
-def proxy(groups, controller="StepNet", measures=LEFT):
+def proxy(groups, controller="StepNet", measures=study.LEFT):
     """Distances from one network, the same by every measure."""
-    return FromProxy(f"{controller}, seed 0", controller, dict.fromkeys(measures, groups))
+    return study.FromProxy(f"{controller}, seed 0", controller, dict.fromkeys(measures, groups))
 
 
 PLAINS = {"constant": [0.5, 0.51, 0.49], "StepNet": [0.1]}
@@ -61,43 +48,43 @@ class TestVerdicts:
         ],
     )
     def test_nearer_is_judged_over_seeds(self, attention, verdict):
-        assert findings.NEARER([proxy(PLAINS | attention)]).verdict == verdict
+        assert study.NEARER([proxy(PLAINS | attention)]).verdict == verdict
 
     def test_nearer_under_every_proxy_and_measure(self):
         near, far = PLAINS | {"SE": [0.2, 0.21]}, PLAINS | {"SE": [0.8, 0.81]}
-        assert findings.NEARER([proxy(near), proxy(near)]).verdict == SUPPORTED
-        assert findings.NEARER([proxy(near), proxy(far)]).verdict == BY_READING
-        by_shape_only = FromProxy("a", "StepNet", {SHAPE: near, CKA: far})
-        assert findings.NEARER([by_shape_only]).verdict == BY_READING
-        assert findings.NEARER([proxy(near, "constant")]).verdict == NOT_ASKABLE  # it is plain itself
-        assert findings.NEARER([proxy({"StepNet": [0.1]})]).verdict == NOT_RUN
+        assert study.NEARER([proxy(near), proxy(near)]).verdict == SUPPORTED
+        assert study.NEARER([proxy(near), proxy(far)]).verdict == BY_READING
+        by_shape_only = study.FromProxy("a", "StepNet", {study.SHAPE: near, study.CKA: far})
+        assert study.NEARER([by_shape_only]).verdict == BY_READING
+        assert study.NEARER([proxy(near, "constant")]).verdict == NOT_ASKABLE  # it is plain itself
+        assert study.NEARER([proxy({"StepNet": [0.1]})]).verdict == NOT_RUN
 
     def test_more_proxies_widen_the_intervals(self):
         close = PLAINS | {"SE": [0.46, 0.47, 0.48]}
-        assert findings.NEARER([proxy(close, measures=(SHAPE,))]).verdict == SUPPORTED
-        assert findings.NEARER([proxy(close, measures=(SHAPE,))] * 8).verdict == UNDECIDED
+        assert study.NEARER([proxy(close, measures=(study.SHAPE,))]).verdict == SUPPORTED
+        assert study.NEARER([proxy(close, measures=(study.SHAPE,))] * 8).verdict == UNDECIDED
 
     @pytest.mark.parametrize(("slope", "verdict"), [(1, SUPPORTED), (-1, CONTRADICTED)])
     def test_accumulation(self, slope, verdict):
         lines = {f"c{number}": [slope * np.arange(8.0) + number] for number in range(6)}
-        assert findings.judge_accumulation(dict.fromkeys(LEFT, lines)).verdict == verdict
+        assert study.judge_accumulation(dict.fromkeys(study.LEFT, lines)).verdict == verdict
 
     def test_a_line_that_all_networks_share_is_one_observation(self):
         """The null that a sign test over 21 networks took for their word: blocks differ, and not by their depth."""
         common = np.array([1.0, 3.0, 2.0, 5.0, 4.0, 2.5, 6.0])
         lines = {f"c{number}": [common + 0.001 * number] * 2 for number in range(10)}
-        assert findings.correlation_of_few(np.arange(7), common).kendall.value > 0.0  # 20 of 20, said a sign test
-        found = findings.judge_accumulation(dict.fromkeys(LEFT, lines))
+        assert study.correlation_of_few(np.arange(7), common).kendall.value > 0.0  # 20 of 20, said a sign test
+        found = study.judge_accumulation(dict.fromkeys(study.LEFT, lines))
         assert found.verdict == UNDECIDED
         assert "rises in 20 of 20 networks" in found.words
 
     def test_better_is_a_relation_of_controllers(self):
         near = {f"c{k}": [0.1 * k, 0.1 * k + 0.01] for k in range(9)}
         falling = {name: [90 - x for x in values] for name, values in near.items()}
-        assert findings.judge_better(dict.fromkeys(LEFT, near), falling).verdict == SUPPORTED
-        assert findings.judge_better(dict.fromkeys(LEFT, near), near).verdict == CONTRADICTED
+        assert study.judge_better(dict.fromkeys(study.LEFT, near), falling).verdict == SUPPORTED
+        assert study.judge_better(dict.fromkeys(study.LEFT, near), near).verdict == CONTRADICTED
         few = {name: falling[name] for name in ("c0", "c1", "c2")}
-        assert findings.judge_better(dict.fromkeys(LEFT, near), few).verdict == UNDECIDED
+        assert study.judge_better(dict.fromkeys(study.LEFT, near), few).verdict == UNDECIDED
 
     @staticmethod
     def shares(*values, controllers=6):
@@ -106,24 +93,24 @@ class TestVerdicts:
 
     def test_property_1(self):
         low = self.shares(0.2, 0.2, 0.2)
-        assert findings.judge_property(self.shares(0.9, 0.9, 0.9), low).verdict == SUPPORTED
-        assert findings.judge_property(self.shares(0.1, 0.1, 0.1), low).verdict == CONTRADICTED
-        assert findings.judge_property(self.shares(0.9, 0.9, 0.4), low).verdict == SPLIT
+        assert study.judge_property(self.shares(0.9, 0.9, 0.9), low).verdict == SUPPORTED
+        assert study.judge_property(self.shares(0.1, 0.1, 0.1), low).verdict == CONTRADICTED
+        assert study.judge_property(self.shares(0.9, 0.9, 0.4), low).verdict == SPLIT
 
     def test_property_1_of_numbers_in_random_order_cannot_be_asked(self):
         """The null of it: NSI without inputs, of which so many are stiff somewhere as well."""
         high = self.shares(0.9, 0.9, 0.9)
-        assert findings.judge_property(high, high).verdict == NOT_ASKABLE
+        assert study.judge_property(high, high).verdict == NOT_ASKABLE
 
     @pytest.mark.parametrize("mu", ["sample", "dataset"])
     def test_nsi_that_says_nothing_of_inputs_supports_nothing(self, mu):
         chance = np.random.default_rng(0)
         courses = [independent_course(chance) for _ in range(6)]
         real, shuffled = (
-            {("slope", mu): {f"c{k}": [findings.shares_of(one, ("slope", mu), order)] for k, one in enumerate(courses)}}
+            {("slope", mu): {f"c{k}": [study.shares_of(one, ("slope", mu), order)] for k, one in enumerate(courses)}}
             for order in (None, np.random.default_rng(1))
         )
-        assert findings.judge_property(real, shuffled).verdict != SUPPORTED
+        assert study.judge_property(real, shuffled).verdict != SUPPORTED
         assert real["slope", mu]["c0"][0][0] > 0.5  # by the rule before this was support
 
     @pytest.mark.parametrize(
@@ -131,19 +118,19 @@ class TestVerdicts:
     )
     def test_first_blocks(self, ratios, verdict):
         of = {f"c{k}": [np.array(ratios) * (1 + 0.02 * (k - 2))] for k in range(5)}
-        assert findings.judge_first({"NSI": of, "norm": of}).verdict == verdict
+        assert study.judge_first({"NSI": of, "norm": of}).verdict == verdict
 
     @pytest.mark.parametrize(("sign", "verdict"), [(1, SUPPORTED), (-1, CONTRADICTED)])
     def test_importance(self, sign, verdict):
         chance, depth = np.random.default_rng(0), np.arange(8.0)
         profiles = {name: [(depth, sign * depth + 0.3 * chance.normal(size=8))] for name in ("constant", "SE", "ECA")}
-        assert findings.judge_importance(profiles, Signs(0, 0, [])).verdict == verdict
-        assert findings.judge_importance({}).verdict == NOT_RUN
+        assert study.judge_importance(profiles, Signs(0, 0, [])).verdict == verdict
+        assert study.judge_importance({}).verdict == NOT_RUN
 
     def test_importance_that_all_networks_share_is_one_observation(self):
         nsi, rise = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), np.array([2.0, 1.0, 3.0, 6.0, 4.0, 5.0])
         profiles = {name: [(nsi, rise + 0.001 * k)] for k, name in enumerate("abcdefgh")}
-        assert findings.judge_importance(profiles).verdict == UNDECIDED
+        assert study.judge_importance(profiles).verdict == UNDECIDED
 
     @pytest.mark.parametrize(
         ("factors", "verdict"),
@@ -156,21 +143,21 @@ class TestVerdicts:
     )
     def test_features(self, factors, verdict):
         rises = {
-            f"c{k}": [{findings.LARGEST: 0.1 * factor, findings.EQUAL: 0.1, findings.AS_MANY: 0.0}]
+            f"c{k}": [{study.LARGEST: 0.1 * factor, study.EQUAL: 0.1, study.AS_MANY: 0.0}]
             for k, factor in enumerate(factors)
         }
-        assert findings.judge_features(rises).verdict == verdict
+        assert study.judge_features(rises).verdict == verdict
 
     @pytest.mark.parametrize(("mean", "verdict"), [(-0.5, SUPPORTED), (0.5, CONTRADICTED), (0.0, UNDECIDED)])
     def test_along_a_trajectory(self, mean, verdict):
         seeds = [mean - 0.02, mean, mean + 0.02]
-        assert findings.judge_along({"SE": seeds, "StepNet": seeds}, 8).verdict == verdict
-        assert findings.judge_along({"SE": seeds}, 2).verdict == NOT_ASKABLE
-        assert findings.judge_along({}, 8).verdict == NOT_RUN
+        assert study.judge_along({"SE": seeds, "StepNet": seeds}, 8).verdict == verdict
+        assert study.judge_along({"SE": seeds}, 2).verdict == NOT_ASKABLE
+        assert study.judge_along({}, 8).verdict == NOT_RUN
 
     def test_one_network_of_a_kind_decides_nothing(self):
         """By images as units one SE and one StepNet contradicted Figure 9b."""
-        found = findings.judge_along({"SE": [0.09], "StepNet": [0.13]}, 8)
+        found = study.judge_along({"SE": [0.09], "StepNet": [0.13]}, 8)
         assert found.verdict == UNDECIDED
         assert found.words.startswith("n = 1 seeds of each")
 
@@ -198,36 +185,38 @@ def courses(networks):
     digits = datasets.load("digits")
     paths = [networks / f"{name}.safetensors" for name in ("0-0", "0-1", "1-0", "1-1")]
     subjects = name_subjects([read_subject(path) for path in paths])
-    return [course(one, digits, 24, "cpu") for one in subjects], digits
+    return [study.measure_course(one, digits, 24, "cpu") for one in subjects], digits
 
 
 class TestMeasures:
     def test_the_proxy_is_the_best_and_its_distance_from_itself_is_zero(self, courses):
         found, _ = courses
-        assert best(found, 2) == [found[3], found[2]]  # recorded accuracies rise with the place
+        assert study.best(found, 2) == [found[3], found[2]]  # recorded accuracies rise with the place
         everything = np.arange(24)[None]
-        np.testing.assert_allclose(dissimilarity(found[3], found[3], everything), 0, atol=1e-12)
+        np.testing.assert_allclose(study.dissimilarity(found[3], found[3], everything), 0, atol=1e-12)
 
     def test_distances_are_of_every_other_network(self, courses):
         found, _ = courses
-        set_distances(found, found[0], choices(24, 20, seed=0))
-        set_distances(found, found[3], choices(24, 20, seed=0))
+        study.set_distances(found, found[0], choices(24, 20, seed=0))
+        study.set_distances(found, found[3], choices(24, 20, seed=0))
         assert not found[3].distance
         for one in found[:3]:
-            for measure in MEASURES:
+            for measure in study.MEASURES:
                 assert one.blocks[measure].shape == (9,)
                 assert one.distance[measure].value > 0
                 assert one.distance[measure].low <= one.distance[measure].value * 1.05
-        far = from_proxy(found, found[3])
-        assert {name: len(values) for name, values in far.distances[CKA].items()} == {"constant": 2, "SE": 1}
-        assert list(far.by((NSI,)).distances) == [NSI]
-        expected = np.abs(np.log(found[0].found.records["slope"].nsi) - np.log(found[3].found.records["slope"].nsi))
-        np.testing.assert_allclose(found[0].blocks[NSI], expected.mean(0))
+        far = study.from_proxy(found, found[3])
+        assert {name: len(values) for name, values in far.distances[study.CKA].items()} == {"constant": 2, "SE": 1}
+        assert list(far.by((study.NSI,)).distances) == [study.NSI]
+        expected = np.abs(
+            np.log(found[0].measured.records["slope"].nsi) - np.log(found[3].measured.records["slope"].nsi)
+        )
+        np.testing.assert_allclose(found[0].blocks[study.NSI], expected.mean(0))
 
     def test_first_blocks_over_the_others(self, courses):
         (one, *_), _ = courses
-        nsi = one.found.records["slope"].nsi
-        ratios = first_ratios(one)
+        nsi = one.measured.records["slope"].nsi
+        ratios = study.first_ratios(one)
         np.testing.assert_allclose(ratios["NSI"][:, 1], nsi[:, 3] / np.median(nsi[:, 4:6], axis=1))
         np.testing.assert_allclose(ratios["norm"][:, 0], one.norms[:, 0] / np.median(one.norms[:, 1:3], axis=1))
 
@@ -238,7 +227,7 @@ class TestMeasures:
             kept = last.weight.clone(), last.bias.clone()
             last.weight.zero_()
             last.bias.zero_()
-        found = importance(one, digits, 24, "cpu")
+        found = study.measure_importance(one, digits, 24, "cpu")
         with torch.no_grad():
             last.weight.copy_(kept[0])
             last.bias.copy_(kept[1])
@@ -255,7 +244,7 @@ def independent_course(chance):
     nsi = chance.lognormal(0.0, 0.3, (200, 9))
     first = np.arange(9) % 3 == 0
     record = nb.Record(nsi, np.repeat(range(3), 3), first, [str(k) for k in range(9)], "slope")
-    return types.SimpleNamespace(found=types.SimpleNamespace(records={"slope": record}))
+    return types.SimpleNamespace(measured=types.SimpleNamespace(records={"slope": record}))
 
 
 def made(blocks, gates):
@@ -271,19 +260,19 @@ def made(blocks, gates):
 
 def test_along_a_trajectory_stages_with_blocks_enough_are_ranked_each_on_its_own():
     """Gates that fall within every stage and rise from stage to stage."""
-    deep, shallow = (along_of(made(blocks, lambda within, stage: 100 * stage - within)) for blocks in (9, 3))
+    deep, shallow = (study.along_of(made(blocks, lambda within, stage: 100 * stage - within)) for blocks in (9, 3))
     np.testing.assert_allclose(deep, -1.0)
     assert (shallow > 0).all()  # pooled
-    assert not len(along_of(made(9, lambda within, stage: np.ones_like(within))))
+    assert not len(study.along_of(made(9, lambda within, stage: np.ones_like(within))))
 
 
 def test_deep_networks_are_judged_where_they_are(networks):
     known = [read_subject(path) for path in sorted(networks.glob("*.safetensors"))]
     deep = Deep([one for one in known if one.controller == "SE"], datasets.load("digits"))
-    arguments = trajectory.Arguments(images=16, resamples=20, device="cpu")
-    along = trajectory.deep_along(deep, arguments)
+    arguments = study.Arguments(images=16, resamples=20, device="cpu")
+    along = study.deep_along(deep, arguments)
     assert [len(one.along) for one in along] == [16] * len(deep.subjects)
-    found = trajectory.finding_along(along, f"On {deep}. ")
+    found = study.finding_along(along, f"On {deep}. ")
     assert f"On {len(along)} ResNet-20 of digits. " in found.words
     assert found.verdict == NOT_ASKABLE  # two counted blocks a stage
 
@@ -296,8 +285,8 @@ def out(networks, tmp_path_factory):
     out = tmp_path_factory.mktemp("trajectory")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nb, "tune_allocator", lambda: True)
-        trajectory.main(
-            trajectory.Arguments(
+        study.main(
+            study.Arguments(
                 dataset="digits",
                 checkpoint=(networks,),
                 controllers=("constant", "se"),
@@ -339,11 +328,11 @@ def test_every_figure_and_table_is_there(out):
 def test_what_cannot_be_done_is_said(networks, tmp_path, change, words):
     given = {"dataset": "digits", "checkpoint": (networks,), "out": tmp_path, **change}
     with pytest.raises(SystemExit) as stopped:
-        trajectory.main(trajectory.Arguments(**given))
+        study.main(study.Arguments(**given))
     assert words in str(stopped.value)
 
 
 def test_networks_of_one_depth_only(networks, tmp_path):
     other = nb.save(nb.resnet(14), tmp_path / "resnet14.safetensors", {"seed": 0, "test_accuracy": 0.5})
     with pytest.raises(SystemExit, match="all networks must have one depth"):
-        trajectory.main(trajectory.Arguments(dataset="digits", checkpoint=(networks, other), out=tmp_path / "out"))
+        study.main(study.Arguments(dataset="digits", checkpoint=(networks, other), out=tmp_path / "out"))

@@ -9,13 +9,11 @@ import pytest
 import netbridge as nb
 from netbridge import data as datasets
 from netbridge.tracing.attention import AttentionValues
-from studies.cifar_tns.evidence import Gates
+from studies import transformer as study
+from studies.lab.claims import Gates
 from studies.lab.statistics import correlate_rows, estimate
 from studies.lab.stiffness import QUANTITIES, SHAPE, TNS
 from studies.lab.verdicts import BY_READING, CONTRADICTED, NOT_ASKABLE, NOT_RUN, SPLIT, SUPPORTED, UNDECIDED
-from studies.transformer import __main__ as transformer
-from studies.transformer import design, findings
-from studies.transformer.measures import along_steps
 from tests.netbridge.train import runs
 
 STEP = AttentionValues(
@@ -37,15 +35,15 @@ def altered(**changes):
     ],
 )
 def test_a_gain_counts_where_seeds_agree(plain, stepnet, verdict):
-    finding = findings.judge_gain({"constant": plain, "StepNet": stepnet, "SE": plain})
+    finding = study.judge_gain({"constant": plain, "StepNet": stepnet, "SE": plain})
     assert finding.verdict == verdict
     assert ("n = 1 seeds of each" in finding.words) == (len(plain) == 1)
-    assert findings.judge_gain({"constant": plain, "SE": plain}).verdict == NOT_RUN
+    assert study.judge_gain({"constant": plain, "SE": plain}).verdict == NOT_RUN
 
 
 def test_equation_32_is_contradicted_by_rows_that_sum_to_one():
-    assert findings.judge_average([STEP, STEP]).verdict == CONTRADICTED
-    assert findings.judge_average([STEP, altered(row_sums=(0.6, 1.0))]).verdict == UNDECIDED
+    assert study.judge_average([STEP, STEP]).verdict == CONTRADICTED
+    assert study.judge_average([STEP, altered(row_sums=(0.6, 1.0))]).verdict == UNDECIDED
 
 
 def test_equation_33_by_its_error_and_by_the_rank_of_a_head():
@@ -56,8 +54,8 @@ def test_equation_33_by_its_error_and_by_the_rank_of_a_head():
         ([wrong, wrong], CONTRADICTED, CONTRADICTED),
         ([full], SUPPORTED, SUPPORTED),
     ):
-        assert findings.judge_inverse(steps).verdict == whole
-        assert findings.judge_heads(steps, 16).verdict == single
+        assert study.judge_inverse(steps).verdict == whole
+        assert study.judge_heads(steps, 16).verdict == single
 
 
 class Fake:
@@ -66,13 +64,13 @@ class Fake:
     def __init__(self, controller, values, seed):
         noise = 0.01 * seed
         self.subject = type("Subject", (), {"controller": controller, "depth": 6, "name": controller, "seed": seed})
-        self.tns = {r: estimate(v + noise, []) for r, v in zip(design.READINGS, values, strict=True)}
+        self.tns = {r: estimate(v + noise, []) for r, v in zip(study.READINGS, values, strict=True)}
         parts = {what: {r: estimate(1.0 + noise, []) for r in readings} for what, readings in QUANTITIES.items()}
-        self.found = type("Measured", (), {"stiffness": parts, "subject": self.subject})
+        self.measured = type("Measured", (), {"stiffness": parts, "subject": self.subject})
 
 
 def judge_larger(networks, what=TNS):
-    return findings.COMPARED[what](findings.compare_stiffness(networks, what))
+    return study.COMPARED[what](study.compare_stiffness(networks, what))
 
 
 def test_a_larger_tns_by_reading_and_seed():
@@ -86,7 +84,7 @@ def test_a_larger_tns_by_reading_and_seed():
 
 
 @pytest.mark.parametrize(("mean", "verdict"), [(-0.5, SUPPORTED), (0.5, CONTRADICTED), (0.0, UNDECIDED)])
-@pytest.mark.parametrize("judged", [findings.GATES, findings.ALONG, findings.DIAGONALS])
+@pytest.mark.parametrize("judged", [study.GATES, study.ALONG, study.DIAGONALS])
 def test_correlations_are_judged_over_networks(judged, mean, verdict):
     near = [mean - 0.02, mean, mean + 0.02]
     groups = {"all steps": {"SE": near}, "MLPs": {"SE": near}}
@@ -112,11 +110,11 @@ def test_steps_are_counted_within_their_kind():
     sizes = np.random.default_rng(0).uniform(0.1, 0.9, (5, 10))
     nsi = np.where(np.arange(10) % 2 == 0, 1 - sizes, 2 + sizes)
     record = nb.Record(nsi, [0] * 10, [True] + [False] * 9, tuple("abcdefghij"), "slope", sizes)
-    found = along_steps(record)
+    found = study.along_steps(record)
     np.testing.assert_allclose(found["attention"], -1)
     np.testing.assert_allclose(found["MLP"], 1)
     assert (np.abs(found["all"]) < 1).all()
-    assert along_steps(dataclasses.replace(record, step_sizes=np.ones((5, 10)))) == {}
+    assert study.along_steps(dataclasses.replace(record, step_sizes=np.ones((5, 10)))) == {}
 
 
 # A run.
@@ -130,8 +128,8 @@ def out(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nb, "tune_allocator", lambda: True)
         patch.setattr("netbridge.data.load", lambda name, root=None: few)
-        transformer.main(
-            transformer.Arguments(
+        study.main(
+            study.Arguments(
                 dataset="digits", train=True, epochs=1, seeds=(0, 1), images=20, resamples=20, device="cpu", out=out
             )
         )
@@ -166,7 +164,7 @@ def test_what_was_trained_is_what_is_shown(out):
 def test_what_cannot_be_done_is_said(out, tmp_path, change, words):
     given = {"dataset": "digits", "checkpoint": (out / "networks" / "digits",), "out": tmp_path, **change}
     with pytest.raises(SystemExit) as stopped:
-        transformer.main(transformer.Arguments(**given))
+        study.main(study.Arguments(**given))
     assert words in str(stopped.value)
 
 
@@ -184,9 +182,9 @@ def test_full_training_is_of_every_data_set_that_can_be_had(tmp_path, monkeypatc
 
     monkeypatch.setattr(nb, "tune_allocator", lambda: True)
     monkeypatch.setattr(datasets, "load", load)
-    monkeypatch.setattr(transformer.jobs, "train_all", train_all)
-    given = transformer.Arguments(preset="full", train=True, out=tmp_path)
-    folder = transformer.train_networks(transformer.fill_in_preset(given, 32), load("cifar10"))
+    monkeypatch.setattr(study.jobs, "train_all", train_all)
+    given = study.Arguments(preset="full", train=True, out=tmp_path)
+    folder = study.train_networks(study.fill_in_preset(given, 32), load("cifar10"))
     assert folder == tmp_path / "networks" / "cifar10"
     assert done == [("cifar10", "cifar10", 10, {40}), ("cifar100", "cifar100", 10, {40})]
     assert "stl10 cannot be had here" in capsys.readouterr().out
@@ -196,4 +194,4 @@ def test_other_networks_are_refused(tmp_path):
     for net, words in ((nb.resnet(14), "is no transformer"), (nb.vit(16, num_classes=3), "number of classes")):
         path = nb.save(net, tmp_path / "net.safetensors")
         with pytest.raises(SystemExit, match=words):
-            transformer.main(transformer.Arguments(dataset="digits", checkpoint=(path,), out=tmp_path / "out"))
+            study.main(study.Arguments(dataset="digits", checkpoint=(path,), out=tmp_path / "out"))

@@ -6,40 +6,39 @@ import json
 import pytest
 
 from netbridge.train.recipes import Recipe
+from studies import step_control
+from studies import tricks as study
 from studies.lab import jobs, measurements
-from studies.step_control import results
-from studies.tricks import __main__ as study
-from studies.tricks import design
 
 
 @pytest.mark.parametrize("full", [False, True])
 def test_each_trick_changes_one_field_of_the_plain_recipe(full):
-    plain = design.recipe_of(design.PLAIN, full)
-    for trick, changes in design.tricks(full).items():
-        one = design.recipe_of(trick, full)
+    plain = study.recipe_of(study.PLAIN, full)
+    for trick, changes in study.tricks(full).items():
+        one = study.recipe_of(trick, full)
         differ = {f.name for f in dataclasses.fields(one) if getattr(one, f.name) != getattr(plain, f.name)}
-        assert differ == {*changes, "name"} - ({"name"} if trick == design.PLAIN else set())
-        assert len(changes) == (trick != design.PLAIN) or trick == design.ALL
+        assert differ == {*changes, "name"} - ({"name"} if trick == study.PLAIN else set())
+        assert len(changes) == (trick != study.PLAIN) or trick == study.ALL
 
 
 def test_the_last_row_is_all_but_sam_at_once():
-    rows = design.tricks()
-    assert list(rows)[-1] == design.ALL
-    single = [changes for name, changes in rows.items() if name not in (design.ALL, "SAM")]
-    assert rows[design.ALL] == {key: value for changes in single for key, value in changes.items()}
+    rows = study.tricks()
+    assert list(rows)[-1] == study.ALL
+    single = [changes for name, changes in rows.items() if name not in (study.ALL, "SAM")]
+    assert rows[study.ALL] == {key: value for changes in single for key, value in changes.items()}
 
 
 def test_the_plain_recipe_is_the_papers_but_for_the_scale():
-    full, paper = design.recipe_of(design.PLAIN, True), design.recipe("paper")
+    full, paper = study.recipe_of(study.PLAIN, True), study.recipe("paper")
     assert dataclasses.replace(full, name="paper", evaluate_every=1) == paper
-    assert design.job_of(design.PLAIN, 0, True).depth == 164
-    small = design.recipe_of(design.PLAIN)
+    assert study.job_of(study.PLAIN, 0, True).depth == 164
+    small = study.recipe_of(study.PLAIN)
     assert [drop / small.epochs for drop in small.drops] == [0.5, 0.75]
 
 
 @pytest.mark.parametrize("full", [False, True])
 def test_every_network_once_and_seed_by_seed(full):
-    queue, tricks = design.queue(full), list(design.tricks(full))
+    queue, tricks = study.queue(full), list(study.tricks(full))
     assert len({job.stem for job in queue}) == len(queue) == len(tricks) * (5 if full else 3)
     assert [job.recipe.name for job in queue[: len(tricks)]] == tricks
     assert [job.seed for job in queue] == sorted(job.seed for job in queue)
@@ -48,30 +47,30 @@ def test_every_network_once_and_seed_by_seed(full):
 def test_the_papers_scale_of_stl10_has_its_pictures_and_its_batches():
     """STL-10's pictures have 96 pixels: shrunk to 32 they would be another data set."""
     for dataset, size, batch in (("cifar100", 32, 128), ("stl10", 96, 16), ("stl10-miniature", 96, 16)):
-        jobs_of_it = design.queue(True, dataset)
+        jobs_of_it = study.queue(True, dataset)
         assert {(job.size, job.recipe.batch, job.recipe.epochs) for job in jobs_of_it} == {(size, batch, 164)}
-        assert design.recipe_of("cutout", True, dataset).cutout == size // 2
+        assert study.recipe_of("cutout", True, dataset).cutout == size // 2
         assert len({job.stem for job in jobs_of_it}) == len(jobs_of_it)
 
 
 def test_names_stay_valid():
-    assert design.job_of("plain", 0).stem == "resnet20-width8-constant-seed0-0d6afa9f"
-    assert design.job_of("smoothing", 0).stem == "resnet20-width8-constant-seed0-a0f62a33"
+    assert study.job_of("plain", 0).stem == "resnet20-width8-constant-seed0-0d6afa9f"
+    assert study.job_of("smoothing", 0).stem == "resnet20-width8-constant-seed0-a0f62a33"
 
 
 def test_what_is_shipped_is_found():
-    wanted = {f"{job.stem}.npz" for job in design.queue()}
+    wanted = {f"{job.stem}.npz" for job in study.queue()}
     shipped = sorted(path.name for path in study.SHIPPED.glob("*"))
     assert shipped
     assert set(shipped) <= wanted
-    for job in design.queue():
+    for job in study.queue():
         found = measurements.find(job, (study.SHIPPED,))
         assert found is None or len(found.numbers["log"]) == job.recipe.epochs
 
 
 def test_results_of_before_these_fields_keep_their_names():
     """What names a shipped result of step_control is what its recipe was, whatever fields have joined since."""
-    for path in sorted(results.SHIPPED.glob("*.json")):
+    for path in sorted(step_control.SHIPPED.glob("*.json")):
         record = json.loads(path.read_text())
         changed = jobs.changed_fields(Recipe(**{key: frozen(value) for key, value in record["recipe"].items()}))
         assert json.loads(json.dumps(changed)) == record["specification"]["recipe"]

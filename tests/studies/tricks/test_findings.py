@@ -6,6 +6,8 @@ import json
 import numpy as np
 import pytest
 
+from studies import tricks as study
+from studies.lab.exhibits import judge
 from studies.lab.measurements import Measurement
 from studies.lab.statistics import correlation_of_few
 from studies.lab.stiffness import QUANTITIES, READINGS, SCALE, SHAPE, TNS
@@ -19,17 +21,13 @@ from studies.lab.verdicts import (
     UNDECIDED,
     of_correlation,
 )
-from studies.tricks import __main__ as study
-from studies.tricks import analysis, design
-from studies.tricks.analysis import Hardness
-from studies.tricks.findings import HARD, RAISING, RELATED, findings, tricks_by_accuracy
 
 IMAGES = 50
 
 
 @pytest.fixture(autouse=True)
 def fewer_resamples(monkeypatch):
-    monkeypatch.setattr(design, "RESAMPLES", 200)
+    monkeypatch.setattr(study, "RESAMPLES", 200)
 
 
 def made(trick, seed, accuracy, tns, log=()):
@@ -55,12 +53,16 @@ def runs_of(table, seeds=3):
         for trick, (accuracy, tns) in table.items()
         for seed in range(seeds)
     ]
-    return analysis.Runs.of(rows)
+    return study.Runs.of(rows)
 
 
 def verdicts(table, seeds=3):
     """Of the findings in their order: TNS, scale and shape of what raises the accuracy, then of the relation."""
     return [finding.verdict for finding in findings(runs_of(table, seeds))]
+
+
+def findings(runs):
+    return judge(study.EXHIBITS, study.Evidence(runs))
 
 
 GOOD, BAD = 60.0, 40.0
@@ -84,13 +86,13 @@ def test_what_raises_accuracy_raises_tns(others, verdict):
 def test_a_trick_whose_tns_is_open_leaves_the_rest_undecided():
     accuracy = {"plain": [50.0, 50.5, 51.0], "a": [60.0, 60.5, 61.0], "b": [60.0, 60.5, 61.0]}
     tns = {"plain": [0.2, 0.21, 0.22], "a": [0.5, 0.51, 0.52], "b": [0.23, 0.24, 0.25]}
-    assert RAISING[TNS](accuracy, dict.fromkeys(READINGS, tns)).verdict == TRUE_OF_SOME
+    assert study.RAISING[TNS](accuracy, dict.fromkeys(READINGS, tns)).verdict == TRUE_OF_SOME
 
 
 def test_one_seed_decides_nothing_about_recipes():
     table = {"plain": (50.0, 0.2), "a": (GOOD, 0.3)}
     assert set(verdicts(table, seeds=1)) == {UNDECIDED}
-    better, worse = tricks_by_accuracy(runs_of(table, seeds=1).values(analysis.ACCURACY))
+    better, worse = study.tricks_by_accuracy(runs_of(table, seeds=1).values(study.ACCURACY))
     assert not better
     assert not worse
 
@@ -123,11 +125,16 @@ def test_recipes_are_the_units_of_a_relation():
     each = np.repeat(accuracy, 3) + 0.01 * np.tile([0, 1, 2], 10), np.repeat(tns, 3) + 0.01 * np.tile([0, 1, 2], 10)
     assert of_correlation(correlation_of_few(*each)) == SUPPORTED
     groups = [{str(k): [x, x + 0.01, x + 0.02] for k, x in enumerate(values)} for values in (accuracy, tns)]
-    assert RELATED[TNS](groups[0], dict.fromkeys(READINGS, groups[1])).verdict == UNDECIDED
+    assert study.RELATED[TNS](groups[0], dict.fromkeys(READINGS, groups[1])).verdict == UNDECIDED
 
 
 def test_what_is_not_there_is_not_run():
-    assert RAISING[TNS]({}, {}).verdict == RELATED[TNS]({}, {}).verdict == HARD[TNS]({}).verdict == NOT_RUN
+    assert (
+        study.RAISING[TNS]({}, {}).verdict
+        == study.RELATED[TNS]({}, {}).verdict
+        == study.HARD[TNS]({}).verdict
+        == NOT_RUN
+    )
 
 
 class TestHardness:
@@ -135,15 +142,15 @@ class TestHardness:
 
     @pytest.mark.parametrize(("tau", "verdict"), [(-0.5, SUPPORTED), (0.5, CONTRADICTED), (0.0, UNDECIDED)])
     def test_recipes_are_judged(self, tau, verdict):
-        of = {f"r{k}": [Hardness(0.9, tau + 0.02 * (k - 2))] * 3 for k in range(5)}
-        assert HARD[TNS](dict.fromkeys(READINGS, of)).verdict == verdict
-        one_recipe = {"r0": [Hardness(0.9, tau)] * 9}
-        assert HARD[TNS](dict.fromkeys(READINGS, one_recipe)).verdict == UNDECIDED
+        of = {f"r{k}": [study.Hardness(0.9, tau + 0.02 * (k - 2))] * 3 for k in range(5)}
+        assert study.HARD[TNS](dict.fromkeys(READINGS, of)).verdict == verdict
+        one_recipe = {"r0": [study.Hardness(0.9, tau)] * 9}
+        assert study.HARD[TNS](dict.fromkeys(READINGS, one_recipe)).verdict == UNDECIDED
 
     def made(self, tns, gain):
         """The two taus of networks with this stiffness and gain after every epoch, (n, T)."""
         loss = 9.0 - np.cumsum(np.column_stack([np.zeros(len(gain)), gain[:, :-1]]), axis=1)
-        return analysis.relate_gains(loss, tns, self.RATE)
+        return study.relate_gains(loss, tns, self.RATE)
 
     def test_what_both_do_in_time_is_no_relation(self):
         """The null: stiffness and gain follow the epoch with noise. The partial tau of before was then about 0.17."""
@@ -188,7 +195,7 @@ class TestHardness:
 
     def test_a_course_knows_its_scale_and_shape(self):
         one = made("plain", 0, 50, 0.2, self.log([3.0, 2.0, 1.5], [0.5, 0.6, 0.9]))
-        way = analysis.course(one)
+        way = study.course(one)
         np.testing.assert_allclose(way.stiffness(SCALE, ("slope",)), 3.0)  # of the counted blocks
         np.testing.assert_allclose(way.stiffness(SHAPE, READINGS[0]), [0.5 / 3, 0.2, 0.3])
         assert np.isnan(way.stiffness(TNS, READINGS[3])).all()
@@ -196,12 +203,12 @@ class TestHardness:
     def test_readings_that_are_not_defined_are_left_out(self):
         chance = np.random.default_rng(0)
         table = [made("plain", k, 50, 0.2, self.log(*chance.normal(size=(2, 9)))) for k in range(3)]
-        runs = analysis.Runs.of(table)
-        assert len(analysis.hardness(runs, TNS, READINGS[0])["plain"]) == 3
-        assert analysis.hardness(runs, TNS, READINGS[3])["plain"] == []
+        runs = study.Runs.of(table)
+        assert len(study.hardness(runs, TNS, READINGS[0])["plain"]) == 3
+        assert study.hardness(runs, TNS, READINGS[3])["plain"] == []
 
     def test_without_a_course_nothing_is_said(self):
-        assert analysis.course(made("plain", 0, 50, 0.2)) is None
+        assert study.course(made("plain", 0, 50, 0.2)) is None
         assert len(findings(runs_of({"plain": (50.0, 0.2)}))) == 6
 
 
@@ -210,20 +217,20 @@ class TestNumbers:
         runs = runs_of({"plain": (50.0, 0.2), "a": (GOOD, 0.3)})
         e = runs.paired_differences((TNS, READINGS[0]))["a"]  # every image differs by 0.1, the ripple is common
         assert (e.value, e.low, e.high) == pytest.approx((0.1, 0.1, 0.1))
-        assert runs.paired_differences(analysis.ACCURACY)["a"].value == pytest.approx(10.0, abs=2.0)
+        assert runs.paired_differences(study.ACCURACY)["a"].value == pytest.approx(10.0, abs=2.0)
 
     def test_stages_alone(self):
         one = made("plain", 0, 50, 0.2)
         largest = 1.0 + 0.3 * np.linspace(0, 1, IMAGES)  # of the two counted blocks; the mean of both is 1.125
         wanted = (np.maximum(largest / 1.125 - 1.0, 0.0) * largest).mean()
-        assert analysis.stage_stiffness(one) == pytest.approx([wanted, wanted])
+        assert study.stage_stiffness(one) == pytest.approx([wanted, wanted])
         alone = dataclasses.replace(one, arrays=one.arrays | {"nsi_slope": np.ones((IMAGES, 6))})
-        assert analysis.stage_stiffness(alone) == [0.0, 0.0]
+        assert study.stage_stiffness(alone) == [0.0, 0.0]
 
 
 def test_the_page_of_a_smoke_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("netbridge.tune_allocator", lambda: True)
-    study.main(study.Arguments(smoke=True, out=tmp_path))
+    study.main(study.Arguments(smoke=True, out=tmp_path, verbose=True))
     report = (tmp_path / "report.md").read_text()
     assert report.splitlines()[2].startswith("The paper's text names no trick")
     record = json.loads((tmp_path / "record.json").read_text())["numbers"]
@@ -231,7 +238,7 @@ def test_the_page_of_a_smoke_run(tmp_path, monkeypatch, capsys):
     assert len(record["networks"]) == 4
     for name in ("recipes", "accuracy_tns", "nsi_blocks", "training"):
         assert (tmp_path / f"{name}.png").stat().st_size > 5000
-    assert design.PLAIN in capsys.readouterr().out
+    assert study.PLAIN in capsys.readouterr().out
 
 
 def test_no_measurement_says_how_to_make_them(tmp_path, monkeypatch):

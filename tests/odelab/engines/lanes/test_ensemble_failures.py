@@ -206,6 +206,7 @@ def told(rhs, t, ends, sets, controller):
     return np.array(STATUSES)[found.statuses]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("controller", [TIGHT, ol.fixed(0.125)], ids=["adaptive", "fixed"])
 @pytest.mark.parametrize("rhs", SPELLINGS)
 @SMALL

@@ -133,7 +133,7 @@ def test_an_executor_takes_them_too():
     np.testing.assert_array_equal(spread.u, ol.ensemble(HARES, ol.DOPRI5, CONTROL, **given).u)
 
 
-def test_events_and_projections_go_one_after_the_other():
+def test_events_and_projections_of_runs():
     ball = ol.Problem(lambda t, u, params: (u[1], -params[0]), [10.0, 0.0], (0.0, 5.0), (9.81,))
     ground = ol.Event(lambda t, u, params: u[0], direction=-1, terminal=True, name="the ground")
     gravity = np.array([[9.81], [1.62], [0.5]])
@@ -145,7 +145,7 @@ def test_events_and_projections_go_one_after_the_other():
     kept = ol.ensemble(ball, ol.DOPRI5, params=gravity, project=lambda u: np.maximum(u, [0.0, -np.inf]))
     assert (kept.u[:, 0] >= 0.0).all()
     with pytest.raises(ValueError, match="takes the work of kernels only"), ThreadPoolExecutor(1) as pool:
-        ol.ensemble(ball, ol.DOPRI5, params=gravity, events=ground, executor=pool)
+        ol.ensemble(ball, ol.DOPRI5, params=gravity, events=ground, maxima=True, executor=pool)
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,23 @@ def test_what_lanes_do_not_do_goes_run_by_run_or_is_refused_in_words():
         swept(controller=ol.fixed(0.1))
 
 
+@pytest.mark.parametrize(
+    "given",
+    [{"events": ol.Event(lambda t, u, params: u[0], terminal=2)}, {"project": lambda u: np.maximum(u, -2.5)}],
+    ids=["events", "project"],
+)
+def test_with_events_or_a_projection_each_run_is_solved_alone(given):
+    runs = swept(RATES[:2], **given)
+    for i in range(2):
+        assert_is_the_run(runs, i, ol.solve(RELAXATION.replace(params=RATES[i]), ol.AUTO, CONTROL, **given))
+    assert (runs.events is not None) == ("events" in given)
+    with (
+        concurrent.futures.ThreadPoolExecutor(1) as executor,
+        pytest.raises(ValueError, match=r"`events` and `project` with one method alone"),
+    ):
+        swept(RATES[:2], executor=executor, threads=None, **given)
+
+
 def test_plain_python_tells_the_same_of_its_runs():
     sets = np.array([[0.5], [100.0]])
     plain, compiled = (swept(sets, engine=engine, max_steps=5000) for engine in ("python", "compiled"))

@@ -231,6 +231,7 @@ def test_a_read_only_folder_still_answers(tmp_path):
         cache.chmod(0o755)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs a limit on the size of files")
 def test_a_full_disk_does_no_harm(tmp_path):
     """Files may not grow beyond 4000 bytes: a module without its machine code."""
