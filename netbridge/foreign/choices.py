@@ -42,13 +42,17 @@ class Choices(NamedTuple):
             is_at(addition, where) or fnmatch.fnmatch(step.name, where) for where in self.steps
         )
 
-    def check(self, operations: list[Operation], steps: list[Step]) -> None:
-        """Raises ValueError where a place is none of this network's."""
+    def takes_solver(self, module: str) -> bool:
+        """Does the caller want the steps of a solver that runs in this module?"""
+        return self.steps is None or any(fnmatch.fnmatch(module, where) for where in self.steps)
+
+    def check(self, operations: list[Operation], steps: list[Step], solving: list[str]) -> None:
+        """Raises ValueError where a place is none of this network's; `solving` are the modules in which solvers run."""
         products = [one for one in operations if one.name in ("mul", "div", "addcmul", "addcdiv")]
         sums = [operations[step.addition] for step in steps]
         for argument, places, known in (("factors", self.factors, products), ("steps", self.steps or (), sums)):
             for where in places:
-                names = [step.name for step in steps] if argument == "steps" else []
+                names = [*(step.name for step in steps), *solving] if argument == "steps" else []
                 if not any(is_at(one, where) for one in known) and not fnmatch.filter(names, where):
                     some = list(dict.fromkeys([*names, *(short(one.line) for one in known)]))
                     raise ValueError(f"`{argument}` names {where!r}, where there is none; there are {some[:12]}.")

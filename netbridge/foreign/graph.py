@@ -102,9 +102,10 @@ class Graph(Sums):
         if not fitting and not activated:
             return self.scaling_behind(addition)[1]
         length = max(map(len, fitting)) if fitting else 1
+        after = addition
         for _ in range(length):
-            addition = self.users[addition][0]
-        return addition
+            after = self.users[after][0]
+        return max(after, self.scaling_behind(addition)[1])
 
     def ending(self, step: Step, after: int) -> Step:
         """The same step with its next state, and the changes of layout on the way there."""

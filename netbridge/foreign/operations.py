@@ -89,6 +89,7 @@ class Step(NamedTuple):
     tableau: tuple[int, ...] = ()  # the branches whose weights add up to a part of h: evaluations of one function
     axis: int = 0  # of the samples, in the sum
     end_axis: int = 0  # of the samples, in x_{t+1}
+    layouts: tuple[int, ...] = ()  # the changes of layout between the shortcut and the sum
     tail: tuple[int, ...] = ()  # the changes of layout between the sum and x_{t+1}
 
     @property

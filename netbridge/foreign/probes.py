@@ -40,6 +40,8 @@ class Probe:
         for place, layouts in dict.fromkeys((one.place, one.layouts) for one in kept):
             yield from self.keep(place, layouts)
         yield step.shortcut.operation, True, self.see_state
+        for operation in step.layouts:
+            yield operation, True, self.lay_out_state
         yield step.addition, True, self.see_sum
         for operation in step.tail:
             yield operation, True, self.lay_out_state

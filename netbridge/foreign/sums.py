@@ -56,6 +56,7 @@ class Reading(NamedTuple):
     size: tuple[Product, ...]
     scale: tuple[Product, ...] = ()
     tableau: tuple[int, ...] = ()
+    layouts: tuple[int, ...] = ()  # between the shortcut and the sum
 
 
 class Sums(Judging):
@@ -96,7 +97,7 @@ class Sums(Judging):
         start = self.features(state) if identity else self.features(i)
         return Step(
             name, name, i, state, i, identity, shape, start, place, reading.branches, overwrites, reading.size,
-            reading.scale, reading.tableau, self.axis[i] or 0,
+            reading.scale, reading.tableau, self.axis[i] or 0, layouts=reading.layouts,
         )  # fmt: skip
 
     # sums and products, taken apart
@@ -309,7 +310,7 @@ class Sums(Judging):
         if is_one(with_sizes) and not is_one(multiply({(): outer}, total)):
             number = () if outer == 1.0 else (Factor(None, number=outer),)
             sizes = tuple((*product, *number) for product in sizes or ((),))
-            return Reading(shortcut.place, self.branches(leaves, "towards"), sizes)
+            return Reading(shortcut.place, self.branches(leaves, "towards"), sizes, layouts=shortcut.layouts)
         if not fixed:
             return None
         scale = self.polynomial(term.factors for term in fixed)
@@ -321,7 +322,7 @@ class Sums(Judging):
             moving = [term._replace(own=term.factors, factors=()) for term in moving]
         branching = [*others, *moving]
         tableau, sizes, leaves = self.split_coefficients(branching, ends)
-        return Reading(shortcut.place, self.branches(leaves), sizes, scaled, tableau)
+        return Reading(shortcut.place, self.branches(leaves), sizes, scaled, tableau, shortcut.layouts)
 
     def is_rolled(self, term: Term) -> bool:
         return any(self.operations[i].name == "roll" for i in term.moved)

@@ -54,8 +54,9 @@ class StepTracer:
         self.count: int | None = None  # of all steps of a pass
         if named is not None:
             self.rename()
-        if self.choices is not None and self.graph.candidates():
-            self.choices.check(first.operations, number_names(self.graph.candidates()))
+        runs = solving(first.operations)
+        if self.choices is not None and (runs or self.graph.candidates()):
+            self.choices.check(first.operations, number_names(self.graph.candidates()), runs)
             places = self.places
             places.stage, places.first = self.choices.arrange(places.names, places.stage, places.first)
 
@@ -108,7 +109,9 @@ class StepTracer:
             )
 
     def is_named(self, module: str) -> bool:
-        """Are the steps in this module observed?"""
+        """Are the steps of solvers in this module observed?"""
+        if self.choices is not None and not self.choices.takes_solver(module):
+            return False
         return self.named is None or any(is_within(module, name) for name in self.named)
 
     def rename(self):

@@ -225,8 +225,11 @@ class Watching(TorchFunctionMode):
 
 
 def repeating(func, rest, kwargs):
-    """An operation on another first tensor; it keeps no hold of the one that it ran on."""
-    return lambda tensor: func(tensor, *rest, **kwargs)
+    """An operation on another first tensor; it keeps no hold of the one that it ran on.
+
+    A copy that made a view possible (`x.mT.contiguous().view(...)`) is no operation of its own here.
+    """
+    return lambda tensor: func(tensor.contiguous(), *rest, **kwargs)
 
 
 def shown(value) -> Any:

@@ -22,7 +22,7 @@ def test_every_spelling_of_a_normal_form_is_read_alike(p, size, count, seed):
         for block in network(p, size, count, None)[0]:
             u = states[-1]
             slopes.append(sum(block.slopes(u)))
-            sizes.append(torch.as_tensor(block.factor(u)).expand(u.shape).flatten(1).mean(1) / p)
+            sizes.append(torch.as_tensor(block.factor(u), dtype=u.dtype).expand(u.shape).flatten(1).mean(1) / p)
             states.append(block(u))
         torch.testing.assert_close(net(x), states[-1])  # of the test itself
     both = nb.trace(net, x, of=("slope", "increment"))

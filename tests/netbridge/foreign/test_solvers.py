@@ -217,6 +217,14 @@ def test_named_blocks_hold_the_steps_of_their_solvers(x):
     assert nb.trace(net, x, blocks=["0", "2"]).names == ("0", "2")
 
 
+def test_steps_and_no_others_may_be_those_of_a_solver_or_be_without_them(x):
+    net = network(Residual(), Flow("euler"), Residual())
+    assert nb.trace(net, x, steps=["0", "2"]).names == ("0", "2")
+    assert nb.trace(net, x, steps=["1"]).names == tuple(f"1 ({k})" for k in range(1, 6))
+    with pytest.raises(ValueError, match=r"`steps` names 'slope', where there is none; there are \['0', '2', '1'"):
+        nb.trace(net, x, steps=["slope"])
+
+
 def test_steps_that_depend_on_the_batch_are_spoken_of(x):
     net = network(Flow("dopri5", rtol=1e-6, atol=1e-8))
     with pytest.warns(UserWarning, match=r"steps in \['0'\] are chosen by an adaptive solver for all images"):

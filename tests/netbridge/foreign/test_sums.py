@@ -505,6 +505,18 @@ def test_as_many_tokens_as_images_do_no_harm_behind_them():
     np.testing.assert_allclose(nb.trace(joined, x).nsi, literal(net, joined[0](x)), rtol=1e-5)
 
 
+class PicksTheLast(Base):
+    """Its new state is the last of a stack, as a solver returns its states: the samples stand along the second axis."""
+
+    def forward(self, x):
+        return torch.stack([x, x + self.branch(x)])[-1]
+
+
+def test_an_index_ahead_of_the_samples_keeps_them(x):
+    net = stack(PicksTheLast)
+    np.testing.assert_allclose(nb.trace(net, x).nsi, literal(net, x), rtol=1e-6)
+
+
 class TakesAMask(Base):
     """Its sum is one that a trace does not see, so that it is measured at its ends."""
 
