@@ -15,7 +15,7 @@ choose a step         EULER, HEUN, MIDPOINT, RK4, BS32, RKF45, DOPRI5, DOP853, R
                       and EsdirkMethod for your own
 decide its size       adaptive, fixed, Controller; LAWS (laws of step-size control by name), Law for your own
 run it                solve for one run, ensemble for many; Event; RunFailed and NotCompilable where it cannot be done
-what comes out        Trajectory (one run), Ensemble (many), indicators (stiffness along a run)
+what comes out        Trajectory (one run), Ensemble (many), indicators (stiffness along a run); save, load
 differentiate it      wrt (by what; for `sensitivities` of solve and ensemble), SensitiveTrajectory, SensitiveEnsemble,
                       lyapunov, LyapunovExponents
 measure stiffness     si, sai, nsi, tns, tns_parts (TnsParts), delta, stiffness_proportion, log_norm, soderlind,
@@ -102,6 +102,8 @@ from odelab.methods.tableau import Method as Method
 from odelab.problem import Invariant as Invariant
 from odelab.problem import Problem as Problem
 from odelab.problem import Reference as Reference
+from odelab.results.saved import load as load
+from odelab.results.saved import save as save
 from odelab.runs.events import Event as Event
 from odelab.runs.trajectory import Trajectory as Trajectory
 from odelab.sensitivities.lyapunov import LyapunovExponents as LyapunovExponents

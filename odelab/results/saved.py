@@ -13,7 +13,7 @@ from odelab.engines.lanes.result import Ensemble
 from odelab.files import replacing
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
-from odelab.results import Result
+from odelab.results.shown import Result
 from odelab.runs.dense import Dense
 from odelab.runs.events import EventRecord
 from odelab.runs.trajectory import Trajectory
@@ -31,8 +31,8 @@ def save(result: Result, path) -> Path:
     result   a Trajectory, an Ensemble or a Spectrum
     path     where to; the file ends in .npz
 
-    Returns the path. Kept are all arrays, bit by bit, and what is said of the run; not kept is the right-hand side, which
-    `odelab.load` is given again. Raises TypeError for other results.
+    Returns the path. Kept are all arrays, bit by bit, and what is said of the run; not kept is the right-hand side,
+    which `odelab.load` is given again. Raises TypeError for other results.
 
     >>> import odelab as ol
     >>> sol = ol.solve(ol.problems.lorenz(), ol.DOPRI5)
@@ -48,9 +48,9 @@ def save(result: Result, path) -> Path:
     arrays, header = parts_of(result)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as unfinished, unfinished.open("wb") as file:
-        np.savez_compressed(
-            file, header=json.dumps({"format": FORMAT, "class": type(result).__name__, **header}), **arrays
-        )
+        head = {"format": FORMAT, "class": type(result).__name__, **header}
+        everything: dict[str, Any] = {"header": json.dumps(head), **arrays}
+        np.savez_compressed(file, **everything)
     return path
 
 
@@ -167,7 +167,8 @@ def built(cls, arrays, header, problem):
     fields = {name: value for name, value in fields.items() if name in known}
     if "method" in header:
         fields["method"] = method_named(header["method"])
-        fields["controller"] = made_again(header["controller"])
+        controller, method = made_again(header["controller"]), fields["method"]
+        fields["controller"] = controller if None in (controller, method) else controller.suited_to(method)
         fields["problem"] = problem
     if cls is not Trajectory:
         return cls(**fields)
@@ -177,6 +178,8 @@ def built(cls, arrays, header, problem):
     )
     method = fields["method"]
     if problem is not None and method is not None and header["continues"] and fields.get("step_u") is not None:
-        knots = (fields["step_t"], fields["step_u"], fields["h"])
-        fields["interpolant"] = Dense(problem, method, *knots, took=fields.get("took"))
+        numbers = {one.name: number for number, one in enumerate(method.members)}
+        took = fields.get("took")
+        took = None if took is None else np.array([numbers[name] for name in took.tolist()])
+        fields["interpolant"] = Dense(problem, method, fields["step_t"], fields["step_u"], fields["h"], took=took)
     return Trajectory(**fields, known={"message": header["message"]})

@@ -1,0 +1,75 @@
+"""Results in files come back with the same bits, dense output included; no other file is read."""
+
+import numpy as np
+import pytest
+
+import odelab as ol
+from odelab.engines.lanes.result import Ensemble
+
+RELAXATION = ol.problems.van_der_pol(mu=10.0)
+
+
+@pytest.mark.parametrize(
+    ("method", "controller"),
+    [
+        (ol.DOPRI5, ol.adaptive(1e-5, 1e-8)),
+        (ol.RODAS4, ol.adaptive(1e-5, [1e-8, 1e-7], law="h211b", max_step=2.0)),
+        (ol.AUTO, ol.adaptive(1e-5, 1e-8)),
+        (ol.RK4, ol.fixed(0.01)),
+    ],
+    ids=["DOPRI5", "RODAS4", "AUTO", "RK4"],
+)
+def test_a_run_comes_back_with_its_bits_and_its_dense_output(method, controller, tmp_path):
+    event = ol.Event(lambda t, u, params: u[0], name="crossing")
+    sol = ol.solve(RELAXATION, method, controller, events=event)
+    again = ol.load(ol.save(sol, tmp_path / "run"), RELAXATION)
+    for name in ("t", "u", "h", "step_t", "step_u", "end_u"):
+        assert getattr(again, name).tobytes() == getattr(sol, name).tobytes()
+    times = np.linspace(*RELAXATION.t_span, 7)
+    assert (again(times) == sol(times)).all()
+    assert (again.message, again.status, again.rejected, str(again.method)) == (
+        sol.message, sol.status, sol.rejected, str(sol.method),
+    )  # fmt: skip
+    assert repr(again.controller) == repr(sol.controller)
+    (found,), (kept,) = sol.events, again.events
+    assert kept.t.tobytes() == found.t.tobytes()
+    assert kept.name == "crossing"
+    assert str(again) == str(sol)
+
+
+def test_without_the_problem_a_run_is_its_numbers(tmp_path):
+    sol = ol.solve(RELAXATION)
+    again = ol.load(ol.save(sol, tmp_path / "run.npz"))
+    assert (again.step_u == sol.step_u).all()
+    assert again.interpolant is None
+
+
+def test_a_run_with_jumps_comes_back_without_states_between_its_steps(tmp_path):
+    """They belong to pieces, of which a file keeps the ends alone."""
+    sol = ol.solve(RELAXATION, ol.DOPRI5, tstops=[1.0])
+    again = ol.load(ol.save(sol, tmp_path / "run"), RELAXATION)
+    with pytest.raises(ValueError, match="no dense output"):
+        again(0.5)
+
+
+def test_ensembles_and_spectra_come_back(tmp_path):
+    runs = ol.ensemble(RELAXATION, ol.RODAS4, u0=[[2.0, 0.0], [1.0, 0.0]], t_eval=[0.0, 1.0])
+    again = ol.load(ol.save(runs, tmp_path / "runs"), RELAXATION)
+    assert isinstance(again, Ensemble)
+    assert again.u.tobytes() == runs.u.tobytes()
+    assert str(again) == str(runs)
+    found = ol.spectrum([[-1.0, 2.0], [0.0, -3.0]])
+    assert str(ol.load(ol.save(found, tmp_path / "spectrum"))) == str(found)
+
+
+def test_what_cannot_be_kept_or_read_is_refused_in_words(tmp_path):
+    with pytest.raises(TypeError, match="`result` must be one of Trajectory, Ensemble, Spectrum"):
+        ol.save(ol.modes(RELAXATION), tmp_path / "modes")
+    (tmp_path / "text.npz").write_text("no archive")
+    with pytest.raises(ValueError, match="no result of odelab"):
+        ol.load(tmp_path / "text.npz")
+    with pytest.raises(FileNotFoundError):
+        ol.load(tmp_path / "nothing.npz")
+    path = ol.save(ol.solve(RELAXATION), tmp_path / "run")
+    with pytest.raises(ValueError, match="holds a run of 'van_der_pol'"):
+        ol.load(path, ol.problems.lorenz())
