@@ -112,39 +112,28 @@ def parts_of(result) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def described(controller: Controller) -> dict[str, Any]:
-    """What a controller was made from, where `odelab.adaptive` or `odelab.fixed` made it; else its name."""
+    """What a controller is called, and what `odelab.adaptive` or `odelab.fixed` made it from, where one of them did."""
+    said: dict[str, Any] = {"name": controller.name}
     if controller.h is not None:
-        return {"h": controller.h}
+        return said | {"h": controller.h}
     if controller.law is None:
-        return {"name": controller.name}
-    law = (
-        None
-        if controller.law_by_method
-        else [
-            controller.law.name,
-            *([float(x) for x in part] for part in (controller.law.b, controller.law.a)),
-            controller.law.smooth,
-        ]
-    )
-    return {
-        "rtol": controller.rtol,
-        "atol": np.asarray(controller.atol).tolist(),
-        "law": law,
-        "first_step": controller.first_step,
-        "max_step": controller.max_step,
-    }
+        return said
+    weights = ([float(x) for x in part] for part in (controller.law.b, controller.law.a))
+    law = None if controller.law_by_method else [controller.law.name, *weights, controller.law.smooth]
+    numbers = {name: getattr(controller, name) for name in ("rtol", "first_step", "max_step")}
+    return said | numbers | {"atol": np.asarray(controller.atol).tolist(), "law": law}
 
 
-def made_again(described: dict[str, Any]) -> Controller | None:
+def made_again(said: dict[str, Any]) -> Controller | None:
     """The controller of a header; None for one of the user's own."""
-    if "h" in described:
-        return fixed(described["h"])
-    if "rtol" not in described:
+    if "h" in said:
+        return fixed(said["h"])
+    if "rtol" not in said:
         return None
-    name, *rest = described["law"] or (None,)
-    law = None if name is None else known_law(name, *rest)
-    atol = np.asarray(described["atol"]) if isinstance(described["atol"], list) else described["atol"]
-    return adaptive(described["rtol"], atol, law, described["first_step"], described["max_step"])
+    law = None if said["law"] is None else known_law(*said["law"])
+    atol = np.asarray(said["atol"]) if isinstance(said["atol"], list) else said["atol"]
+    made = adaptive(said["rtol"], atol, law, said["first_step"], said["max_step"])
+    return dataclasses.replace(made, name=said["name"])
 
 
 def known_law(name, b, a, smooth):
@@ -167,8 +156,7 @@ def built(cls, arrays, header, problem):
     fields = {name: value for name, value in fields.items() if name in known}
     if "method" in header:
         fields["method"] = method_named(header["method"])
-        controller, method = made_again(header["controller"]), fields["method"]
-        fields["controller"] = controller if None in (controller, method) else controller.suited_to(method)
+        fields["controller"] = made_again(header["controller"])
         fields["problem"] = problem
     if cls is not Trajectory:
         return cls(**fields)
