@@ -99,7 +99,7 @@ class TestRecipes:
 
     def test_with_pictures_from_the_disk(self, tmp_path, monkeypatch):
         monkeypatch.setenv("NETBRIDGE_DATA", str(tmp_path))
-        archives = data.miniature("imagenet", tmp_path, classes=3, each=8, height=24) / "archives"
+        archives = data.miniature("imagenet", tmp_path, classes=10, each=3, height=24) / "archives"
         pictures = data.imagenet(archives, 16, 20)
         assert_alike_on_both(lambda device: trained(device, "crop", pictures), ROUNDING)
 
