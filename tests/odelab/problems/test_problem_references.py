@@ -143,6 +143,7 @@ def explicit_states(problem, move):
     return np.array(states)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NON_STIFF)
 def test_an_explicit_solver_reaches_the_references(name):
     """As nearly as a run whose steps are rounded can: some of these problems amplify an ulp by ten million."""

@@ -17,6 +17,7 @@ FOLLOWING = ol.Problem(following, [0.0], (0.0, 100.0), (1e6,))
 TIMES = np.linspace(0.0, 100.0, 2001)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [ol.RODAS4, ol.RODAS5P, ol.AUTO], **NAMED)
 def test_a_run_whose_steps_hold_whole_oscillations_says_so(method):
     sol = ol.solve(FOLLOWING, method, ol.adaptive(1e-6, 1e-7), engine="python")

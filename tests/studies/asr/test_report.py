@@ -84,6 +84,7 @@ def shown(tmp_path_factory):
     return out, json.loads((out / "record.json").read_text(), parse_constant=pytest.fail)["numbers"]
 
 
+@pytest.mark.slow
 def test_every_figure_is_in_the_report_and_can_be_seen(shown):
     out, _ = shown
     report = (out / "report.md").read_text()
@@ -126,6 +127,7 @@ def test_the_tables_hold_the_known_numbers(shown):
     assert {row["share, untrained"] for row in undefined} == {"undefined"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dataset", "plain", "backbone"),
     [("cifar100", "74.32", "RepVGG-A0, CIFAR-100: 68.80 -> 69.38"), ("stl10", "82.38", "RepVGG-A0, STL-10: 83.48 -> ")],
@@ -237,6 +239,7 @@ def test_the_report_on_digits_is_made_of_their_networks(tmp_path, capsys):
     assert "Spatial and transformer" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_networks_of_ones_own_take_the_place_of_shipped_ones(tmp_path, capsys):
     """A shipped network as if it were somebody's; how it began is known where its file says how it was trained."""
     shipped = ZOO / "digits" / "resnet32-width4-se-seed0.safetensors"

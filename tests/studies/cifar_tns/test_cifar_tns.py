@@ -61,6 +61,7 @@ def test_without_data_the_study_names_three_remedies(tmp_path, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_fallback_is_said_first(run):
     out, said = run
     assert said.startswith("NOT cifar10")

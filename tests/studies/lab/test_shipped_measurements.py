@@ -39,6 +39,7 @@ def digits():
     return datasets.load("digits")
 
 
+@pytest.mark.slow
 def test_older_code_gave_the_same_numbers_in_double_precision():
     kept = json.loads(older_code.FILE.read_text())
     assert older_code.differences(older_code.measure(ROOT), kept["numbers"]) == []
@@ -57,6 +58,7 @@ def test_only_measurements_of_such_code_are_said_to_be_the_same():
     assert {one["measured_by"] for one in made if "measured_by" in one} & SAME_NUMBERS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["constant", "se"])
 def test_stored_stiffness_of_blocks_is_measured_again(name, digits):
     """NSI, errors and norms of every block: shipped rows of a shipped network, of a commit that no history has."""

@@ -134,6 +134,7 @@ def arms_of_asr() -> list[tuple]:
     return [(run.part, run.arm, run.column, run.job) for run in runs if run.seed == 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", sorted({part for part, *_ in arms_of_asr()}))
 def test_every_arm_of_asr_is_built_at_the_papers_size(part):
     """Heads have the paper's hidden units, constants that start elsewhere are the last norm of their branch."""

@@ -43,6 +43,7 @@ def test_in_place_ensembles_run_in_lanes_as_those_in_component_form(n, method):
     np.testing.assert_allclose(mass, 1.0, rtol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [0, 1], ids=["in-place", "component"])
 def test_species_that_are_hardly_there_cost_no_attempts(form):
     """The last of 80 species begin at some 1e-310, with few digits: their rows were taken for unsolved systems.
