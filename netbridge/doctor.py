@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import odelab
+from netbridge.nested_tensors import first_tensor
 from netbridge.spectrum.time_scales import block_time_scales
 from netbridge.tracing.batches import images_of
 from netbridge.tracing.record import Records
@@ -217,7 +218,10 @@ def diagnose(
 
 def first_images(images, count: int) -> torch.Tensor:
     """The first images of what a trace takes."""
-    return images_of(images if isinstance(images, torch.Tensor | np.ndarray) else next(iter(images)))[:count]
+    if not isinstance(images, torch.Tensor | np.ndarray):
+        batch = next(iter(images))
+        images = batch if isinstance(batch, np.ndarray) else first_tensor(batch)
+    return images_of(images)[:count]
 
 
 def draw_depth(found: NetworkDiagnosis, axes):

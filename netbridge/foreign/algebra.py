@@ -71,7 +71,7 @@ class Algebra(Flow):
         if name in ("full", "full_like", "new_full"):
             known = [number for number in operation.numbers if number is not None]
             return {(): known[-1]} if known else alone
-        if self.is_transparent(i) or name in LAYOUTS or name in ("expand", "expand_as"):
+        if self.is_transparent(i) or (name in LAYOUTS and self.takes_all(i)) or name in ("expand", "expand_as"):
             source = self.argument(Place(i, (0,)))
             return self.expanded_value(source, depth) if isinstance(source, tuple) else alone
         pair = [self.argument(Place(i, (k,))) for k in range(min(2, len(operation.operands)))]
@@ -99,6 +99,13 @@ class Algebra(Flow):
         if name == "div" and parts[1]:
             return multiply(parts[0], inverse(parts[1]))
         return alone
+
+    def takes_all(self, i: int) -> bool:
+        """Does a change of layout keep all numbers at their places? An index does that names no number, as [:, None]"""
+        operation = self.operations[i]
+        if operation.name == "getitem":
+            return self.is_layout(i) or not any(map(str.isdigit, operation.details))
+        return operation.name != "roll"
 
     def is_negative(self, i: int) -> bool:
         operation = self.operations[i]

@@ -6,7 +6,7 @@ from typing import Any
 
 from netbridge.foreign.choices import Choices
 from netbridge.foreign.operations import Operation, Place
-from netbridge.foreign.vocabulary import CURVED, JOINS, LAYOUTS, PRODUCTS, RANDOM, SHAPED, SLICES, TRANSPARENT
+from netbridge.foreign.vocabulary import CURVED, JOINS, LAYOUTS, PRODUCTS, RANDOM, SHAPED, SLICES, TRANSPARENT, ZEROS
 
 
 class Flow:
@@ -136,7 +136,20 @@ class Flow:
 
     def is_transparent(self, i: int) -> bool:
         """Does this operation return what it is given?"""
-        return self.passes_on(i, TRANSPARENT) and self.operations[self.sources(i)[0]].shape == self.operations[i].shape
+        passes = self.passes_on(i, TRANSPARENT) or self.adds_nothing(i)
+        return passes and self.operations[self.sources(i)[0]].shape == self.operations[i].shape
+
+    def adds_nothing(self, i: int) -> bool:
+        """Is this a sum with a tensor of zeros, as where branches are collected in one that begins as `zeros_like`?"""
+        operation = self.operations[i]
+        if operation.name not in ("add", "sub") or operation.number(2) not in (None, 1) or len(self.sources(i)) != 1:
+            return False
+        left, right = operation.operand(0), operation.operand(1)
+        return self.is_zero(right) or (operation.name == "add" and self.is_zero(left))
+
+    def is_zero(self, i: int | None) -> bool:
+        """Is this a tensor of zeros that nothing has been added to?"""
+        return isinstance(i, int) and not self.live[i] and self.operations[i].name in ZEROS
 
     def is_layout(self, i: int) -> bool:
         """Does this operation return the same numbers in another order?"""

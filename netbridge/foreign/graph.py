@@ -109,7 +109,7 @@ class Graph(Sums):
 
     def ending(self, step: Step, after: int) -> Step:
         """The same step with its next state, and the changes of layout on the way there."""
-        way = sorted(self.between(step.addition, after))
+        way = sorted(self.branch_between(step.addition, after))
         tail = tuple(i for i in way if self.is_layout(i))
         return step._replace(after=after, tail=tail, end_axis=self.axis[after] or 0)
 

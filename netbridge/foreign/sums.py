@@ -131,11 +131,12 @@ class Sums(Judging):
                 if (operation.number(1) or 0) == (stacked.number(1) or 0) and isinstance(stacked.operand(0), tuple):
                     found = [(item, (0, k), ()) for k, item in enumerate(stacked.operand(0))]
                     i = stack
+        found = [one for one in found if not self.is_zero(one[0])]
         if not all(self.is_live(j) and self.operations[j].shape == operation.shape for j, *_ in found):
             return []
         return [
-            Summand(j, Branch(Place(i, path), factors, own=own if k == 1 else ()))
-            for k, (j, path, factors) in enumerate(found)
+            Summand(j, Branch(Place(i, path), factors, own=own if path == found[-1][1] else ()))
+            for j, path, factors in found
         ]
 
     def split_product(self, i: int, sides: tuple[int, int]) -> Term | None:

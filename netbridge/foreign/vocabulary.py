@@ -44,6 +44,7 @@ SHAPED = set(
     "zeros_like ones_like empty_like full_like rand_like randn_like randint_like new_zeros new_ones new_empty new_full "  # noqa: SIM905
     "new_tensor".split()
 )  # take the shape of a tensor and none of its numbers
+ZEROS = {"zeros", "zeros_like", "new_zeros"}
 LIKE = {"to", "type_as", "view_as", "reshape_as", "expand_as"}  # of a second tensor only its kind or shape is taken
 SLICES = set("getitem index chunk split split_with_sizes tensor_split narrow select unbind index_select".split())  # noqa: SIM905
 SPELLINGS = {
@@ -52,6 +53,7 @@ SPELLINGS = {
     "mul": "imul rmul multiply",
     "div": "truediv itruediv rtruediv rdiv true_divide divide",
     "neg": "negative",
+    "sigmoid": "expit",
 }
 CANONICAL = {spelling: name for name, spellings in SPELLINGS.items() for spelling in spellings.split()}
 SIGNATURES = {
@@ -76,7 +78,7 @@ def describe(name: str, args, kwargs) -> tuple[str, list]:
 
     Adding the number 0 or multiplying by the number 1 is an identity, as in Python's own `sum`.
     """
-    plain, args = name.strip("_").lower(), list(args)
+    plain, args = name.strip("_").lower().removeprefix("special_"), list(args)
     name = CANONICAL.get(plain, plain)
     signature = SIGNATURES.get(name, ())
     args += [kwargs.get(key) for key in signature[len(args) :]]

@@ -162,6 +162,8 @@ class Watching(TorchFunctionMode):
             raw = getattr(getattr(func, "__self__", None), "__name__", raw)
         if raw == "glu":
             return self.take_apart(func, types, args, kwargs)
+        if raw in ("var_mean", "std_mean"):
+            return self.take_two(func, types, args, kwargs)
         name, arguments = describe(raw, args, kwargs)
         taken = args[:1] if name in LIKE else args[1:] if name == "copy" else args
         given = tensors(taken if name in LIKE else (taken, kwargs))
@@ -218,6 +220,21 @@ class Watching(TorchFunctionMode):
             return glu(whole, dim)
 
         return self.__torch_function__(mul, types, (left, self.__torch_function__(torch.sigmoid, types, (right,))))
+
+    def take_two(self, both, types, args, kwargs):
+        """Writes a variance or deviation with its mean down as two functions, each of which has its own degree."""
+
+        def var(*args, **kwargs):
+            return both(*args, **kwargs)[0]
+
+        def std(*args, **kwargs):
+            return both(*args, **kwargs)[0]
+
+        def mean(*args, **kwargs):
+            return both(*args, **kwargs)[1]
+
+        spread = var if both.__name__ == "var_mean" else std
+        return tuple(self.__torch_function__(one, types, args, kwargs) for one in (spread, mean))
 
     def is_complete(self) -> bool:
         """Did the whole pass go the expected way?"""

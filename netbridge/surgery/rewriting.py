@@ -52,6 +52,8 @@ def read_edge(net: nn.Module, name: str, graph: Graph, place: Place, batch, call
     made_by = match(programs[1], arguments, graph, name)
     taker = made_by[place.operation]
     made = argument_of(taker, place.path)
+    if not isinstance(made, fx.Node):  # 0.3 * f runs as f.__rmul__(0.3)
+        (made,) = taker.all_input_nodes
     edge = Edge(programs[1], made.name, taker.name)
     results = [
         one(**map_tensors(arguments, torch.clone)) for one in (module, put_between(module, "", [(edge, Copy())]))

@@ -15,7 +15,7 @@ from torch import nn
 from netbridge.foreign.blocks import OtherAxis, foreign_tracer_of
 from netbridge.foreign.choices import Choices
 from netbridge.model.plain import Plain
-from netbridge.nested_tensors import map_tensors
+from netbridge.nested_tensors import map_tensors, tensors
 from netbridge.tracing.batches import (
     BATCH,
     Feeder,
@@ -210,6 +210,8 @@ class Samples:
     def in_front(self, batch):
         """A batch with the samples along the first axis."""
         axis = self.axis
+        if axis and all(one.ndim <= axis for one in tensors(batch)):
+            raise ValueError(f"`batch_axis` = {axis}: no tensor of a batch has so many axes; they count from 0.")
         return map_tensors(batch, lambda one: one.movedim(axis, 0) if one.ndim > axis else one) if axis else batch
 
     def call(self, net, batch):

@@ -55,6 +55,12 @@ def test_what_a_network_does_not_have_is_said_in_words():
     assert "TNS by the slope is" in found.sentences[3]
 
 
+def test_it_takes_images_in_batches_as_a_trace_does():
+    net, images = nn.Sequential(Linear(0.1, 0.2), Linear(0.1, 4.0)), torch.randn(4, 2)
+    batches = [(images[:2], torch.zeros(2)), (images[2:], torch.zeros(2))]
+    assert nb.diagnose(net, batches).stable_step == nb.diagnose(net, images).stable_step
+
+
 def test_no_number_of_states_is_refused():
     with pytest.raises(ValueError, match="`states`"):
         nb.diagnose(nb.resnet(8), torch.randn(1, 3, 8, 8), states=0)

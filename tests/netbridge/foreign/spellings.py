@@ -84,6 +84,18 @@ def thirds(s, x, h=0.6):
     return k1, k2, k3, s.k(x + h * (k1 - k2 + k3))
 
 
+def collect(total, *parts):
+    for part in parts:
+        total += part
+    return total
+
+
+def selected(s, x):
+    """Each branch times its own gate, as selective kernels have them."""
+    first, second, _ = s.grouped(x).chunk(3, 1)
+    return first * s.a(x) + second * s.k(x)
+
+
 def one(s, x):
     return 1.0
 
@@ -148,6 +160,7 @@ GROUPS = {
         lambda s, x: x + F.glu(s.halves(x)),
         lambda s, x: x + (p := s.halves(x).chunk(2, -1))[0] * torch.sigmoid(p[1]),
         lambda s, x: x + (y := s.halves(x))[..., :6] / (1 + torch.exp(-y[..., 6:])),
+        lambda s, x: x + (y := s.halves(x))[..., :6] * torch.special.expit(y[..., 6:]),
     ]),
     "bounded step": (VECTOR, lambda s, x: s.a(x), lambda s, x: 1 / (1 + norm_of(s.a(x))), [
         lambda s, x: x + (f := s.a(x)) / (1 + norm_of(f)),
@@ -204,6 +217,33 @@ GROUPS = {
         lambda s, x: x + s.channels(x) * (s.a(x) + s.b(x).tanh()),
         lambda s, x: x + (g := s.channels(x)) * s.a(x) + g * s.b(x).tanh(),
         lambda s, x: x + s.channels(x) * s.a(x) + s.channels(x) * s.b(x).tanh(),
+        lambda s, x: x + s.channels(x) * collect(torch.zeros_like(x), s.a(x), s.b(x).tanh()),
+        lambda s, x: collect(collect(x.new_zeros(x.shape), x), (g := s.channels(x)) * s.a(x), g * s.b(x).tanh()),
+    ]),
+    "number in a sum of zeros": (VECTOR, lambda s, x: s.a(x) + s.k(x), lambda s, x: 0.3, [
+        lambda s, x: x + 0.3 * (s.a(x) + s.k(x)),
+        lambda s, x: x + torch.zeros(x.shape, dtype=x.dtype).add_(s.a(x), alpha=0.3).add_(s.k(x), alpha=0.3),
+    ]),
+    "one gate of three for each branch": (MAP, lambda s, x: selected(s, x), one, [
+        lambda s, x: x + selected(s, x),
+        lambda s, x: x + (w := s.grouped(x))[:, 0:1] * s.a(x) + w[:, 1:2] * s.k(x),
+        lambda s, x: x + (w := s.grouped(x).flatten(1))[:, 0, None, None, None] * s.a(x)
+                     + w[:, 1, None, None, None] * s.k(x),
+        lambda s, x: x + (w := s.grouped(x).unbind(1))[0][:, None] * s.a(x) + w[1][:, None] * s.k(x),
+    ]),
+    "entries of a parameter": (VECTOR, lambda s, x: s.row[0] * s.a(x) + s.row[1] * s.k(x), one, [
+        lambda s, x: x + s.row[0] * s.a(x) + s.row[1] * s.k(x),
+        lambda s, x: x + (s.row[:2, None, None] * torch.stack([s.a(x), s.k(x)])).sum(0),
+    ]),
+    "entries that add up to less": (VECTOR, lambda s, x: s.k(x), lambda s, x: s.row[3] / (1 - s.row[1]), [
+        lambda s, x: (1 - s.row[1]) * x + s.row[3] * s.k(x),
+    ]),
+    "layer norm": (TOKENS, lambda s, x: F.layer_norm(s.a(x), (6,)), one, [
+        lambda s, x: x + F.layer_norm(s.a(x), (6,)),
+        lambda s, x: x + ((f := s.a(x)) - (v := torch.var_mean(f, -1, correction=0, keepdim=True))[1])
+                     / (v[0] + 1e-5).sqrt(),
+        lambda s, x: x + ((f := s.a(x)) - (v := torch.std_mean(f, dim=-1, correction=0, keepdim=True))[1])
+                     / (v[0] ** 2 + 1e-5).sqrt(),
     ]),
     "channels last": (MAP, lambda s, x: s.a(x), lambda s, x: s.row[:, None, None] * s.channels(x), [
         lambda s, x: x + s.row[:, None, None] * (s.channels(x) * s.a(x)),

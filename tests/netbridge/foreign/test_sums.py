@@ -1,6 +1,7 @@
 """Networks as people write them: sums and factors in all spellings, and passes that differ from the first."""
 
 import copy
+import itertools
 
 import numpy as np
 import pytest
@@ -606,6 +607,22 @@ def test_every_step_of_torchs_decoder_is_found():
         *("0 (1)", "0 (2)"),
         *("0 (1)", "0 (2)", "0 (3)", "1 (1)", "1 (2)", "1 (3)"),
     ]
+
+
+class Recalibrated(Base):
+    """Multiplies the sum by a gate that is computed from the state, behind the sum."""
+
+    def forward(self, x):
+        return (x + self.branch(x)) * torch.sigmoid(x.mean(1))[:, None]
+
+
+def test_a_layout_of_a_gate_behind_the_sum_is_none_of_the_state(x):
+    net = stack(Recalibrated)
+    states = [x]
+    for block in net:
+        states.append(block(states[-1]).detach())
+    moved = [((new - old).norm(dim=1) / old.norm(dim=1)).numpy() for old, new in itertools.pairwise(states)]
+    np.testing.assert_allclose(nb.trace(net, x, of="increment").nsi, np.stack(moved, 1), rtol=1e-5)
 
 
 # stages

@@ -129,6 +129,16 @@ def test_a_controller_behind_an_activation_sees_the_slope(case):
     assert torch.equal(copied(images), gated.eval()(images))
 
 
+def test_a_number_may_stand_in_front_of_an_activated_branch():
+    class Numbered(OwnResidual):
+        def forward(self, x):
+            return 1.5 * x + 0.3 * self.norm(self.conv(x)).relu()
+
+    net, images = networks.lively(maps(Numbered)).eval(), torch.randn(IMAGES)
+    halved = nb.trace(nb.insert(net, "constant(0.5)", images), images)
+    np.testing.assert_allclose(halved.step_sizes[:, 0], 0.5 * 0.3 / 1.5, rtol=1e-6)
+
+
 class OtherInTraining(OwnResidual):
     def forward(self, x):
         return x + nn.functional.dropout(self.norm(self.conv(x)).relu(), 0.5, self.training)

@@ -120,6 +120,7 @@ def test_steps_stages_and_openings_may_be_chosen(x):
         ({"stage": [0, 0]}, "`stage` must have one entry for each of the 4 steps, got 2"),
         ({"first": {"9": True}}, "`first` names '9', which is no step"),
         ({"batch_axis": -1}, "`batch_axis` must be a whole number from 0 on"),
+        ({"batch_axis": 9}, "`batch_axis` = 9: no tensor of a batch has so many axes"),
     ],
 )
 def test_a_choice_of_what_is_not_there_is_refused(chosen, words, x):
