@@ -94,6 +94,14 @@ def test_both_crossings_within_one_step_are_found(lanes_alone):
     assert sum(len(records[0].t) for records in runs.events) > 50
 
 
+def test_an_event_that_almost_happens_is_none():
+    """All steps that may hold a zero are looked at, and none does."""
+    turn = ol.Problem(lambda t, u, params: (u[1], -params[0] * u[0]), [1.0, 0.0], (0.0, 6.0), (1.0,))
+    hardly = ol.Event(lambda t, u, params: u[0] * u[0] + 1e-8)
+    runs = ol.ensemble(turn, ol.DOPRI5, ol.adaptive(1e-4, 1e-6), params=[[1.0], [2.0]], events=hardly)
+    assert [len(records[0].t) for records in runs.events] == [0, 0]
+
+
 @pytest.mark.parametrize("method", [ol.DOPRI5, ol.DOP853, ol.RODAS4])
 @pytest.mark.parametrize("options", [{}, {"exact": True}, {"t_eval": np.linspace(0.0, 12.0, 7)}])
 def test_an_event_that_never_happens_changes_no_bit(method, options):
