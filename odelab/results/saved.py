@@ -139,7 +139,8 @@ def kept_events(arrays, header, count: int) -> list[tuple[EventRecord, ...]]:
     for number, said in enumerate(header["events"]):
         counts, undefined = arrays[f"event{number}.counts"].T
         columns = [np.split(arrays[f"event{number}.{name}"], np.cumsum(counts)[:-1]) for name in FOUND]
-        events.append([EventRecord(*one, said) for one in zip(*columns, undefined.tolist(), strict=True)])
+        rows = zip(*columns, undefined.tolist(), strict=True)
+        events.append([EventRecord(t, u, direction, unknown, said) for t, u, direction, unknown in rows])
     return [tuple(records[run] for records in events) for run in range(count)]
 
 
@@ -213,5 +214,5 @@ def built(cls, arrays, header, problem):
         took = fields.get("took")
         took = None if took is None else np.array([numbers[name] for name in took.tolist()])
         fields["interpolant"] = Dense(problem, method, fields["step_t"], fields["step_u"], fields["h"], took=took)
-    known = {name: arrays[f"known.{name}"] for name in KNOWN if f"known.{name}" in arrays}
-    return Trajectory(**fields, known={"message": header["message"], "ending": header["ending"], **known})
+    computed = {name: arrays[f"known.{name}"] for name in KNOWN if f"known.{name}" in arrays}
+    return Trajectory(**fields, known={"message": header["message"], "ending": header["ending"], **computed})

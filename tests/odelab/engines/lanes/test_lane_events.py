@@ -80,6 +80,15 @@ def test_wanted_times_and_stops_with_events(events, by, lanes_alone):
     assert_equal_to_single_runs(runs, HARES, ol.DOPRI5, CONTROL, SETS, **given)
 
 
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.AUTO])
+def test_one_row_of_wanted_times_stays_one(method):
+    """So that quantiles over time can be drawn of runs with events, too."""
+    times = np.linspace(0.0, 12.0, 4)
+    runs = ol.ensemble(HARES, method, CONTROL, params=SETS[:2], t_eval=times, tstops=[2.5], events=EVENTS["both"])
+    np.testing.assert_array_equal(runs.t_eval, times)
+    assert runs.plot("fan") is not None
+
+
 def test_fixed_steps_have_events_too(lanes_alone):
     runs = ol.ensemble(HARES, ol.RK4, ol.fixed(0.05), params=SETS, events=EVENTS["both"])
     assert_equal_to_single_runs(runs, HARES, ol.RK4, ol.fixed(0.05), SETS, events=EVENTS["both"])
