@@ -134,6 +134,7 @@ def ensemble(
     has_pieces = bool(watched) and (t_eval is not None or any(event.change for event in watched))
     timetable = rounds.timetable(problem, len(starts), t_span, tstops, t_eval, has_pieces)
     times = checked_times("t_eval", t_eval, problem) if timetable is None else timetable.wanted
+    reported = times if times is None or timetable is None or np.ndim(t_eval) == 2 else times[0]
     if sensitivities is not None:
         for name, given in (("maxima", maxima), ("events", events), ("project", project)):
             if given:
@@ -200,7 +201,7 @@ def ensemble(
         options = (t_eval_by, max_steps, exact, timetable, watcher, events, project)
         plain.finish_alone(found, problem, method, controller, starts, varied, times, *options)
         causes.diagnose(found, starts, varied, problem, method, controller)
-        runs = named_arrays(found, times, "compiled", problem, method, controller)
+        runs = named_arrays(found, reported, "compiled", problem, method, controller)
         runs.events = None if watcher is None else watcher.records(len(runs))
         return with_warning(runs)
     if executor is not None:
@@ -225,7 +226,7 @@ def ensemble(
         events,
         project,
     )
-    runs = named_arrays(found, times, engine, problem, method, controller)
+    runs = named_arrays(found, reported, engine, problem, method, controller)
     runs.events = records if watched else None
     return with_warning(runs)
 

@@ -90,8 +90,10 @@ def draw_fan(runs, axes, *, component=0, levels=(0.05, 0.25, 0.5, 0.75, 0.95)):
     """Draw quantiles of one component over the wanted times of an ensemble into axes."""
     if runs.t_eval is None or np.ndim(runs.t_eval) != 1:
         raise ValueError("quantiles over time need one `t_eval` for all runs; solve the ensemble with one.")
-    quantiles = np.nanquantile(runs.u[:, :, component], levels, axis=0)
+    states = runs.u[:, :, component]
+    reached = ~np.isnan(states).all(axis=0)  # by a run at least
+    t, quantiles = np.asarray(runs.t_eval)[reached], np.nanquantile(states[:, reached], levels, axis=0)
     for k in range(len(levels) // 2):
-        axes.fill_between(runs.t_eval, quantiles[k], quantiles[-1 - k], color=HOLDS, alpha=0.18, linewidth=0)
-    axes.plot(runs.t_eval, quantiles[len(levels) // 2], color=HOLDS)
+        axes.fill_between(t, quantiles[k], quantiles[-1 - k], color=HOLDS, alpha=0.18, linewidth=0)
+    axes.plot(t, quantiles[len(levels) // 2], color=HOLDS)
     axes.set(xlabel="t", ylabel=f"$u_{{{component}}}$, quantiles {levels[0]:g} to {levels[-1]:g}")

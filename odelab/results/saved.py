@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from odelab.runs.trajectory import Trajectory
 from odelab.stiffness.spectrum import Spectrum
 
 FORMAT = 1
+KNOWN = ("slope", "sai", "h_rho")  # what is kept of a run where it is known: not all can be computed again
+FOUND = ("t", "u", "direction")
 CLASSES = {one.__name__: one for one in (Trajectory, Ensemble, Spectrum)}
 
 __all__ = ["load", "save"]
@@ -62,7 +65,7 @@ def load(path, problem: Problem | None = None) -> Any:
              None by default
 
     Returns what was saved. Raises ValueError for a file that holds no such result, and for a problem of another name or
-    start.
+    start, span or parameters.
 
     >>> import odelab as ol
     >>> path = ol.save(ol.spectrum([[-1.0, 2.0], [0.0, -3.0]]), "spectrum")
@@ -83,6 +86,9 @@ def load(path, problem: Problem | None = None) -> Any:
         raise ValueError(f"{path} was written by a later version of odelab (format {header['format']}); update odelab.")
     if problem is not None and header.get("problem") != problem.name:
         raise ValueError(f"{path} holds a run of {header.get('problem')!r}, and `problem` is {problem.name!r}.")
+    for name, value in (header.get("given") or {}).items():
+        if problem is not None and given_by(problem)[name] != value:
+            raise ValueError(f"{path} holds a run with `{name}` = {value}, and that of `problem` differs.")
     return built(cls, arrays, header, problem)
 
 
@@ -98,17 +104,55 @@ def parts_of(result) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
             header["fields"][field.name] = value.item()
         elif value is None or isinstance(value, str | int | float | bool):
             header["fields"][field.name] = value
-        elif isinstance(value, Problem | StepMethod):
+        elif isinstance(value, Problem):
             header[field.name] = value.name
+        elif isinstance(value, StepMethod):  # another with the name of one of odelab's is the user's own
+            header[field.name] = value.name if method_named(value.name) == value else ""
         elif isinstance(value, Controller):
             header[field.name] = described(value)
+    if isinstance(result, Ensemble) and result.events is not None:
+        keep_events(result.events, arrays, header)
     if isinstance(result, Trajectory):
-        header["message"] = result.message
+        known = {name: value for name, value in vars(result).items() if name in KNOWN}
+        arrays |= {f"known.{name}": np.asarray(value) for name, value in known.items()}
+        header["message"], header["ending"] = result.message, result.ending
+        header["turns"] = None if result.turns is None else [int(count) for count in result.turns]
+        header["given"] = None if result.problem is None else given_by(result.problem)
         header["continues"] = isinstance(result.interpolant, Dense) and result.interpolant.project is None
-        for number, found in enumerate(result.events):
-            header.setdefault("events", []).append({"undefined": found.undefined, "name": found.name})
-            arrays |= {f"event{number}.{name}": np.asarray(getattr(found, name)) for name in ("t", "u", "direction")}
+        keep_events([result.events], arrays, header)
     return arrays, header
+
+
+def keep_events(runs, arrays, header):
+    """Add the event records of runs to the parts of a result: those of one event stand one after the other."""
+    header["events"] = [one.name for one in runs[0]] if len(runs) else []
+    for number in range(len(header["events"])):
+        found = [records[number] for records in runs]
+        for name in FOUND:
+            arrays[f"event{number}.{name}"] = np.concatenate([getattr(one, name) for one in found])
+        arrays[f"event{number}.counts"] = np.array([[len(one.t), one.undefined] for one in found])
+
+
+def kept_events(arrays, header, count: int) -> list[tuple[EventRecord, ...]]:
+    """The event records of so many runs."""
+    events = []
+    for number, said in enumerate(header["events"]):
+        counts, undefined = arrays[f"event{number}.counts"].T
+        columns = [np.split(arrays[f"event{number}.{name}"], np.cumsum(counts)[:-1]) for name in FOUND]
+        rows = zip(*columns, undefined.tolist(), strict=True)
+        events.append([EventRecord(t, u, direction, unknown, said) for t, u, direction, unknown in rows])
+    return [tuple(records[run] for records in events) for run in range(count)]
+
+
+def given_by(problem: Problem) -> dict[str, Any]:
+    """What of a problem its run depends on, as far as it is numbers."""
+    params = problem.params
+    numbers = isinstance(params, tuple) and all(isinstance(one, Real) for one in params)
+    return {
+        "u0": problem.u0.tolist(),
+        "t_span": list(problem.t_span),
+        "params": [float(one) for one in params] if numbers else None,
+    }
 
 
 def described(controller: Controller) -> dict[str, Any]:
@@ -158,16 +202,17 @@ def built(cls, arrays, header, problem):
         fields["method"] = method_named(header["method"])
         fields["controller"] = made_again(header["controller"])
         fields["problem"] = problem
+    if "events" in header:
+        runs = kept_events(arrays, header, 1 if cls is Trajectory else len(fields["u"]))
+        fields["events"] = runs[0] if cls is Trajectory else runs
     if cls is not Trajectory:
         return cls(**fields)
-    fields["events"] = tuple(
-        EventRecord(*(arrays[f"event{number}.{name}"] for name in ("t", "u", "direction")), **said)
-        for number, said in enumerate(header.get("events", []))
-    )
+    fields["turns"] = None if header["turns"] is None else tuple(header["turns"])
     method = fields["method"]
     if problem is not None and method is not None and header["continues"] and fields.get("step_u") is not None:
         numbers = {one.name: number for number, one in enumerate(method.members)}
         took = fields.get("took")
         took = None if took is None else np.array([numbers[name] for name in took.tolist()])
         fields["interpolant"] = Dense(problem, method, fields["step_t"], fields["step_u"], fields["h"], took=took)
-    return Trajectory(**fields, known={"message": header["message"]})
+    computed = {name: arrays[f"known.{name}"] for name in KNOWN if f"known.{name}" in arrays}
+    return Trajectory(**fields, known={"message": header["message"], "ending": header["ending"], **computed})

@@ -194,7 +194,7 @@ def slopes_at(problem: Problem, t, u) -> np.ndarray:
 def effective_slopes(trajectory) -> np.ndarray:
     """S of every step: sum b_i k_i of an explicit Runge-Kutta method, else the change of state over step size."""
     t, u, h, method = trajectory.step_t, trajectory.step_u, trajectory.h, trajectory.method
-    if not method.repeats_at_once:
+    if trajectory.problem is None or method is None or not method.repeats_at_once:
         return np.diff(u, axis=0) / np.asarray(h)[:, None]
     stages = stage_slopes(trajectory.problem, method, t[:-1], u[:-1], h, end=False)
     return stages @ np.array(method.tableau.b)

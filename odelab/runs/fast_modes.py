@@ -35,6 +35,8 @@ def fast_modes_of(trajectory) -> FastModes | None:
     right-hand side. How many modes are exhausted is not said: the errors of a run keep fast modes awake.
     """
     problem, held_back = trajectory.problem, trajectory.held_back
+    if problem is None or trajectory.method is None:  # of a run from a file
+        return None
     if not trajectory.ok or trajectory.step_u is None or not 1 < problem.size <= LARGEST or problem.mass is not None:
         return None
     if trajectory.method.is_explicit and not held_back:

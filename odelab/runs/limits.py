@@ -33,6 +33,8 @@ class Limit(NamedTuple):
 def stability_limit(trajectory) -> Limit | None:
     """How stability limited an adaptive explicit run; None if it chose less than 30 % of the steps."""
     method, controller = trajectory.method, trajectory.controller
+    if trajectory.problem is None or method is None:  # of a run from a file
+        return None
     if trajectory.steps < 10 or controller is None or not controller.needs_error:
         return None
     if method.adapts_stages:

@@ -153,7 +153,7 @@ class Trajectory(
     @functools.cached_property
     def h_rho(self):
         """|h| times the spectral radius along the solution, per step, where the stages determine it; else NaN."""
-        if self.method.twin_stages is None or self.step_u is None:
+        if self.problem is None or self.method is None or self.method.twin_stages is None or self.step_u is None:
             return np.full(self.steps, np.nan)
         return stability.h_rho(self.problem, self.method, self.step_t[:-1], self.step_u[:-1], self.h)
 

@@ -73,3 +73,44 @@ def test_what_cannot_be_kept_or_read_is_refused_in_words(tmp_path):
     path = ol.save(ol.solve(RELAXATION), tmp_path / "run")
     with pytest.raises(ValueError, match="holds a run of 'van_der_pol'"):
         ol.load(path, ol.problems.lorenz())
+
+
+def test_what_cannot_be_computed_again_is_kept(tmp_path):
+    """Slopes across a jump, and how often the method changed."""
+    kick = ol.Event(lambda t, u, params: u[0], change=lambda t, u, params: [u[0], 1.1 * u[1]])
+    sol = ol.solve(RELAXATION, ol.AUTO, events=kick)
+    again = ol.load(ol.save(sol, tmp_path / "run"), RELAXATION)
+    for name in ("slope", "sai", "h_rho"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(sol, name))
+    assert again.turns == sol.turns
+
+
+def test_events_of_ensembles_are_kept(tmp_path):
+    events = [ol.Event(lambda t, u, params: u[0], name="crossing", terminal=2), ol.Event(lambda t, u, params: u[0] - 5)]
+    runs = ol.ensemble(RELAXATION, ol.RODAS4, u0=[[2.0, 0.0], [1.0, 0.0], [np.nan, 0.0]], events=events)
+    again = ol.load(ol.save(runs, tmp_path / "runs"), RELAXATION)
+    for records, expected in zip(again.events, runs.events, strict=True):
+        for record, one in zip(records, expected, strict=True):
+            assert (record.name, record.undefined) == (one.name, one.undefined)
+            for kept, found in zip(record[:3], one[:3], strict=True):
+                np.testing.assert_array_equal(kept, found)
+    assert len(runs.events[0][0].t) == 2
+
+
+@pytest.mark.parametrize("change", [{"params": 20.0}, {"u0": [1.0, 0.0]}, {"t_span": (0.0, 1.0)}])
+def test_another_problem_of_the_same_name_is_refused(change, tmp_path):
+    path = ol.save(ol.solve(RELAXATION), tmp_path / "run")
+    with pytest.raises(ValueError, match=next(iter(change))):
+        ol.load(path, RELAXATION.replace(**change))
+
+
+def test_a_run_by_a_method_of_ones_own_is_its_numbers(tmp_path):
+    sol = ol.solve(RELAXATION, ol.auto(ol.DOPRI5, ol.RODAS5P))
+    again = ol.load(ol.save(sol, tmp_path / "run"), RELAXATION)
+    assert again.method is None
+    assert again.interpolant is None
+    np.testing.assert_allclose(again.slope, sol.slope, atol=1e-9 * np.abs(sol.slope).max())
+    assert "switching" not in str(again)
+    assert not again.held_back
+    other = ol.solve(RELAXATION, ol.rkc2(lambda t, u, params: 1000.0))
+    assert ol.load(ol.save(other, tmp_path / "other"), RELAXATION).method is None

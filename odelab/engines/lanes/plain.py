@@ -7,6 +7,7 @@ import numpy as np
 from odelab._solve import DOUBT, solve
 from odelab.engines.lanes.executors import put
 from odelab.engines.lanes.result import STATUSES, Found, empty_arrays
+from odelab.runs.events import EventRecord, checked_events, none_of
 from odelab.status import Status
 
 
@@ -33,7 +34,8 @@ def one_by_one(
     events, project  as in `odelab.solve`
     """
     engines: list[str] = []
-    records: list = [() for _ in starts]
+    nothing = tuple(EventRecord(*none_of(problem), 0, event.name) for event in checked_events(events))
+    records: list = [nothing for _ in starts]
     wanted = None if t_eval is None else np.shape(t_eval)[-1]
     found = empty_arrays(starts, problem.t_span[0], wanted, maxima, switches=method.switches)
     if times is not None:

@@ -265,7 +265,7 @@ class Watcher:
 def bounds(runs: np.ndarray) -> tuple[list[int], list[int], list[int]]:
     """The numbers in a sorted row, where each begins and where it ends."""
     different, first = np.unique(runs, return_index=True)
-    return different.tolist(), first.tolist(), [*first[1:].tolist(), len(runs)]
+    return different.tolist(), first.tolist(), np.append(first, len(runs))[1:].tolist()
 
 
 def compiled_or_none(exact: bool, make: Callable, *given) -> Any:

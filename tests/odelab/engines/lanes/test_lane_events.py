@@ -80,6 +80,15 @@ def test_wanted_times_and_stops_with_events(events, by, lanes_alone):
     assert_equal_to_single_runs(runs, HARES, ol.DOPRI5, CONTROL, SETS, **given)
 
 
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.AUTO])
+def test_one_row_of_wanted_times_stays_one(method):
+    """So that quantiles over time can be drawn of runs with events, too."""
+    times = np.linspace(0.0, 12.0, 4)
+    runs = ol.ensemble(HARES, method, CONTROL, params=SETS[:2], t_eval=times, tstops=[2.5], events=EVENTS["both"])
+    np.testing.assert_array_equal(runs.t_eval, times)
+    assert runs.plot("fan") is not None
+
+
 def test_fixed_steps_have_events_too(lanes_alone):
     runs = ol.ensemble(HARES, ol.RK4, ol.fixed(0.05), params=SETS, events=EVENTS["both"])
     assert_equal_to_single_runs(runs, HARES, ol.RK4, ol.fixed(0.05), SETS, events=EVENTS["both"])
@@ -92,6 +101,14 @@ def test_both_crossings_within_one_step_are_found(lanes_alone):
     runs = ol.ensemble(turn, ol.DOPRI5, ol.adaptive(1e-4, 1e-6), params=sets, events=peak)
     assert_equal_to_single_runs(runs, turn, ol.DOPRI5, ol.adaptive(1e-4, 1e-6), sets, range(37), events=peak)
     assert sum(len(records[0].t) for records in runs.events) > 50
+
+
+def test_an_event_that_almost_happens_is_none():
+    """All steps that may hold a zero are looked at, and none does."""
+    turn = ol.Problem(lambda t, u, params: (u[1], -params[0] * u[0]), [1.0, 0.0], (0.0, 6.0), (1.0,))
+    hardly = ol.Event(lambda t, u, params: u[0] * u[0] + 1e-8)
+    runs = ol.ensemble(turn, ol.DOPRI5, ol.adaptive(1e-4, 1e-6), params=[[1.0], [2.0]], events=hardly)
+    assert [len(records[0].t) for records in runs.events] == [0, 0]
 
 
 @pytest.mark.parametrize("method", [ol.DOPRI5, ol.DOP853, ol.RODAS4])
