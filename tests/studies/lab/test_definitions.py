@@ -93,19 +93,19 @@ def test_what_a_study_cannot_take_is_named(own):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tricks", "population", "tns_at_work"])
 def test_no_verdict_moves_and_the_report_shows_ones_own(name, own, tmp_path, monkeypatch):
-    study, design = (importlib.import_module(f"studies.{name}.{part}") for part in ("__main__", "design"))
+    study = importlib.import_module(f"studies.{name}")
     monkeypatch.setattr("netbridge.tune_allocator", lambda: True)
     chosen = {"seeds": 2, "dataset": "noise"}
     if name == "tns_at_work":
-        monkeypatch.setattr(design.population, "BRIEF", dataclasses.replace(design.population.BRIEF, epochs=1))
+        monkeypatch.setattr(study.population, "BRIEF", dataclasses.replace(study.population.BRIEF, epochs=1))
         for constant, few in (("CONTROLLERS", ("constant", "se")), ("DEPTHS", (20,)), ("WIDTHS", (4,))):
-            monkeypatch.setattr(design, constant, few)
+            monkeypatch.setattr(study, constant, few)
     else:
-        small = [dataclasses.replace(one, dataset="noise") for one in design.smoke()]
-        monkeypatch.setattr(design, "queue", lambda *_, **__: small)
+        small = [dataclasses.replace(one, dataset="noise") for one in study.smoke()]
+        monkeypatch.setattr(study, "queue", lambda *_, **__: small)
     if name == "population":
         chosen["rounds"] = chosen.pop("seeds")
-        monkeypatch.setattr(design, "BRIEF", dataclasses.replace(design.BRIEF, epochs=1))
+        monkeypatch.setattr(study, "BRIEF", dataclasses.replace(study.BRIEF, epochs=1))
     definitions.run_file(own)
     study.main(study.Arguments(train=True, threads=1, out=tmp_path, **chosen))
     alone = json.loads((tmp_path / "record.json").read_text())["numbers"]
