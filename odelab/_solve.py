@@ -214,7 +214,7 @@ def solve(
         return trajectory if during or not watched else with_events(trajectory, watched, engines[-1])
 
     if len(stops) or any(event.change for event in watched):
-        trajectory = in_pieces(piece, problem, stops, watched, times, dense, max_steps, t_eval_by)
+        trajectory = in_pieces(piece, problem, stops, watched, times, dense, max_steps, t_eval_by, pace)
     else:
         trajectory = piece(problem, times, watched, max_steps)
     if times is not None and t_eval_by == "dense":

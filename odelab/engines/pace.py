@@ -25,13 +25,18 @@ class Pace:
         self.began = self.last = time.monotonic()
         self.attempts = 1
 
+    @property
+    def is_over(self) -> bool:
+        """Has the run taken longer than it may?"""
+        return time.monotonic() - self.began > self.time_limit
+
     def pass_time(self, t: float) -> bool:
         """Report that the run has come to t; True where its time is over."""
         now = time.monotonic()
         self.attempts = min(max(1, int(self.attempts * min(4.0, SLICE / max(now - self.last, 1e-6)))), MOST)
         self.last = now
         self.report(min(abs(t - self.t0), self.span), self.span)
-        return now - self.began > self.time_limit
+        return self.is_over
 
 
 def pace_of(t_span, progress, time_limit) -> Pace | None:

@@ -12,10 +12,11 @@ APART = 4  # spacings of t: no nearer to a stop is the right-hand side asked, so
 SHORTEST = 16  # spacings of t: if an event changes the state again within this time, it would do so for ever
 
 
-def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps, by) -> Trajectory:
+def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps, by, pace=None) -> Trajectory:
     """Solve each piece with solve_piece(problem, t_eval, watched, attempts), one after the other, as one trajectory.
 
     by    "dense" or "step": how the states at `t_eval` are found
+    pace  the clock of the run, which may end it between two pieces; None for none
     """
     t, u = problem.t_span[0], problem.u0
     bounds = [*(float(stop) for stop in stops), problem.t_span[1]]
@@ -44,6 +45,10 @@ def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps, by
             break
         if bounds and attempts <= 0:
             status, message = "max_steps", diagnosis.diagnose_budget(pieces[-1], max_steps)
+            break
+        if bounds and pace is not None and pace.is_over:
+            status = "time_limit"
+            message = diagnosis.diagnose_budget(pieces[-1], f"{pace.time_limit:g} s", status)
             break
     return join(problem, pieces, u, t_eval, dense, status, message, ending, by)
 

@@ -107,3 +107,12 @@ def test_the_line_on_the_terminal(capsys):
 def test_what_is_none(options, error, words):
     with pytest.raises(error, match=words):
         ol.solve(VAN_DER_POL, ol.RODAS4, **options)
+
+
+def test_a_run_whose_pieces_all_end_in_a_change_ends_when_its_time_is_over():
+    """Every change lifts the value above its threshold again, by less and less time."""
+    lift = ol.Event(lambda t, u, params: u[0], direction=-1, change=lambda t, u, params: [1e-4, u[1]])
+    problem = ol.Problem(lambda t, u, params: (-u[1], 0.0), [1e-4, 1.0], (0.0, 100.0))
+    sol = ol.solve(problem, ol.DOPRI5, events=lift, time_limit=0.2, throw=False)
+    assert sol.status == "time_limit"
+    assert 0.0 < sol.step_t[-1] < 100.0
