@@ -78,6 +78,8 @@ from odelab.experiments.global_error import global_error as global_error
 from odelab.experiments.global_error import solve_to as solve_to
 from odelab.experiments.observed_order import observed_order as observed_order
 from odelab.experiments.work_precision import work_precision as work_precision
+from odelab.files.saved import load as load
+from odelab.files.saved import save as save
 from odelab.linear.algebraic import consistent as consistent
 from odelab.methods.esdirk import EsdirkMethod as EsdirkMethod
 from odelab.methods.explicit import BS32 as BS32
@@ -102,8 +104,6 @@ from odelab.methods.tableau import Method as Method
 from odelab.problem import Invariant as Invariant
 from odelab.problem import Problem as Problem
 from odelab.problem import Reference as Reference
-from odelab.results.saved import load as load
-from odelab.results.saved import save as save
 from odelab.runs.events import Event as Event
 from odelab.runs.trajectory import Trajectory as Trajectory
 from odelab.sensitivities.lyapunov import LyapunovExponents as LyapunovExponents

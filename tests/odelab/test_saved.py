@@ -114,3 +114,13 @@ def test_a_run_by_a_method_of_ones_own_is_its_numbers(tmp_path):
     assert not again.held_back
     other = ol.solve(RELAXATION, ol.rkc2(lambda t, u, params: 1000.0))
     assert ol.load(ol.save(other, tmp_path / "other"), RELAXATION).method is None
+
+
+def test_a_law_that_only_shares_its_name_comes_back_as_it_was(tmp_path):
+    mine = ol.Law("pi42", b=(0.5, -0.1))
+    for law in (mine, "pi42"):
+        sol = ol.solve(RELAXATION, ol.DOPRI5, ol.adaptive(1e-5, 1e-8, law=law))
+        again = ol.load(ol.save(sol, tmp_path / "run"), RELAXATION).controller.law
+        assert [*map(float, again.b), *map(float, again.a)] == [
+            *map(float, sol.controller.law.b), *map(float, sol.controller.law.a)
+        ]  # fmt: skip

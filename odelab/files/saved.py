@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from odelab.control.controllers import Controller, adaptive, fixed
-from odelab.control.laws import Law
+from odelab.control.laws import LAWS, Law
 from odelab.engines.lanes.result import Ensemble
-from odelab.files import replacing
+from odelab.files.atomic import replacing
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
-from odelab.results.shown import Result
+from odelab.results import Result
 from odelab.runs.dense import Dense
 from odelab.runs.events import EventRecord
 from odelab.runs.trajectory import Trajectory
@@ -180,10 +180,12 @@ def made_again(said: dict[str, Any]) -> Controller | None:
     return dataclasses.replace(made, name=said["name"])
 
 
-def known_law(name, b, a, smooth):
-    from odelab.control.laws import LAWS
-
-    return name if name in LAWS else Law(name, tuple(b), tuple(a), smooth)
+def known_law(name, b, a, smooth) -> Law:
+    """The law of these weights: one of odelab's, whose weights are fractions, where they are the same."""
+    usual = LAWS.get(name)
+    if usual is not None and ([*map(float, usual.b)], [*map(float, usual.a)], usual.smooth) == (b, a, smooth):
+        return usual
+    return Law(name, tuple(b), tuple(a), smooth)
 
 
 def method_named(name: str | None) -> StepMethod | None:
