@@ -303,8 +303,10 @@ class Sums(Judging):
         fixed = [term for term in at_state if term.is_constant]
         if not others and all(term.is_constant for term in at_state):
             return None
-        sizes, leaves = self.equal_coefficients(others) or self.shared_factors(others) if others else (None, others)
         total = self.polynomial(term.factors for term in at_state)
+        if not others and set(total) <= {()}:
+            return None  # (1 - g) x + g x is the state
+        sizes, leaves = self.equal_coefficients(others) or self.shared_factors(others) if others else (None, others)
         if set(total) <= {()} and all(outer * self.polynomial([t.factors]).get((), outer) <= 0 for t in at_state):
             return None  # 2 f - x leads on from f, as in a leapfrog
         with_sizes = {} if sizes is None else multiply({(): outer}, add(total, self.polynomial(sizes or ((),))))
@@ -312,13 +314,15 @@ class Sums(Judging):
             number = () if outer == 1.0 else (Factor(None, number=outer),)
             sizes = tuple((*product, *number) for product in sizes or ((),))
             return Reading(shortcut.place, self.branches(leaves, "towards"), sizes, layouts=shortcut.layouts)
+        if not fixed and set(total) <= {()}:
+            fixed = at_state  # with (1 - g) x + g (x + f) the state is there once, whatever g is
         if not fixed:
             return None
         scale = self.polynomial(term.factors for term in fixed)
         if set(scale) <= {()} and outer * scale.get((), 0.0) <= 0:
             return None
         scaled = () if is_one(scale) else tuple(term.factors for term in fixed)
-        moving = [term for term in at_state if not term.is_constant]
+        moving = [term for term in at_state if term not in fixed]
         if not others:
             moving = [term._replace(own=term.factors, factors=()) for term in moving]
         branching = [*others, *moving]

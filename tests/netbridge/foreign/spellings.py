@@ -207,6 +207,12 @@ GROUPS = {
         lambda s, x: x - torch.sigmoid(s.b(x)) * (x - s.k(x)),
         lambda s, x: (1 - torch.sigmoid(s.b(x))) * x + torch.sigmoid(s.b(x)) * s.k(x),
     ]),
+    "the state mixed with the next one": (MAP, lambda s, x: s.a(x), lambda s, x: s.channels(x), [
+        lambda s, x: x + s.channels(x) * s.a(x),
+        lambda s, x: torch.lerp(x, x + s.a(x), s.channels(x)),
+        lambda s, x: (z := s.channels(x)) * (x + s.a(x)) + (1 - z) * x,
+        lambda s, x: (z := s.channels(x)) * x + (x - z * x) + z * s.a(x),
+    ]),
     "mean": (VECTOR, lambda s, x: s.k(x) - x, lambda s, x: 0.5, [
         lambda s, x: torch.lerp(x, s.k(x), 0.5),
         lambda s, x: 0.5 * x + 0.5 * s.k(x),
