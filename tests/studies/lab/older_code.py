@@ -3,8 +3,8 @@
     python -m tests.studies.lab.older_code COMMIT ...
 
 takes the code of those commits out of the history, lets it measure four shipped networks of the digits in double
-precision, and writes `older_code.json`: the digests of the code, and its numbers. A commit whose numbers differ from
-those of the code of today is refused: its digests do not belong among `SAME_NUMBERS` of `studies.lab.results`.
+precision, and adds them to `older_code.json`: the digests of the code, and its numbers. A commit whose numbers differ
+from those of the code of today is refused: its digests do not belong among `SAME_NUMBERS` of `studies.lab.results`.
 """
 
 import io
@@ -91,7 +91,7 @@ def code_of(commit: str, folder: str) -> Path:
 
 def main(commits: list[str]) -> None:
     today = measure(code_digests.ROOT)
-    codes = {}
+    codes = json.loads(FILE.read_text())["codes"]  # a test holds today's numbers to those of these commits
     for commit in commits:
         with tempfile.TemporaryDirectory() as folder:
             root = code_of(commit, folder)
