@@ -5,10 +5,10 @@ import pytest
 
 from studies.lab.statistics import Estimate, estimate
 from studies.lab.verdicts import BY_READING, CONTRADICTED, NO_DIFFERENCE, NOT_RUN, SUPPORTED, UNDECIDED
-from studies.switching import findings
-from studies.switching.analysis import Powers, Ranking
-from studies.switching.observations import INDICES
-from studies.switching.policies import Policy
+from studies.switching import dependence, indices, switches
+from studies.switching.evidence import Powers, Ranking
+from studies.switching.runs import GROUP_OF
+from studies.switching.switches import Policy
 
 EPS = (1e-3, 1e-4)
 FAMILIES = [f"family {number}" for number in range(12) for _ in range(3)]
@@ -20,7 +20,7 @@ def ranking(value, spread=0.01, within=0.0):
 
 
 def rankings(spread=0.01, within=0.0, **changed):
-    values = dict.fromkeys(INDICES, 0.6) | changed
+    values = dict.fromkeys(GROUP_OF, 0.6) | changed
     return {eps: {name: ranking(value, spread, within) for name, value in values.items()} for eps in EPS}
 
 
@@ -33,21 +33,21 @@ def rankings(spread=0.01, within=0.0, **changed):
 )  # fmt: skip
 def test_sai(auc, within, verdict):
     found = rankings(within=within, SAI=auc)
-    assert findings.judge_sai(found, found, FAMILIES).verdict == verdict
+    assert indices.judge_sai(found, found, FAMILIES).verdict == verdict
 
 
 def test_where_all_windows_and_those_beyond_the_band_differ_it_depends_on_them():
     near, far = rankings(within=0.7, SAI=0.9), rankings(within=0.7, SAI=0.3)
-    assert findings.judge_sai(near, far, FAMILIES).verdict == BY_READING
-    assert findings.judge_sai(near, rankings(within=0.7, SAI=0.7), FAMILIES).verdict == UNDECIDED
+    assert indices.judge_sai(near, far, FAMILIES).verdict == BY_READING
+    assert indices.judge_sai(near, rankings(within=0.7, SAI=0.7), FAMILIES).verdict == UNDECIDED
 
 
 def test_sai_that_points_the_other_way_is_said_to():
     for auc, said in ((0.3, True), (0.55, False)):
-        assert ("other way" in findings.judge_sai(*[rankings(SAI=auc)] * 2, FAMILIES).words) == said
+        assert ("other way" in indices.judge_sai(*[rankings(SAI=auc)] * 2, FAMILIES).words) == said
 
 
-@pytest.mark.parametrize("judge", [findings.judge_sai, findings.judge_simplified, findings.judge_ratio])
+@pytest.mark.parametrize("judge", [indices.judge_sai, indices.judge_simplified, indices.judge_ratio])
 def test_few_families_decide_nothing(judge):
     found = rankings(SAI=0.3)
     one = judge(found, found, FAMILIES[: 3 * 9])
@@ -59,7 +59,7 @@ def test_few_families_decide_nothing(judge):
 def test_errors_that_disagree_are_told():
     found = rankings(within=0.7, SAI=0.9)
     found[EPS[1]]["SAI"] = ranking(0.3)
-    assert findings.judge_sai(found, found, FAMILIES).verdict == BY_READING
+    assert indices.judge_sai(found, found, FAMILIES).verdict == BY_READING
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_errors_that_disagree_are_told():
 def test_simplified_sai(sai, simplified, verdict):
     """What ranks the wrong way does not suffice to rank, however alike the two are."""
     found = rankings(within=0.7, SAI=sai, **{"simplified SAI": simplified})
-    assert findings.judge_simplified(found, found, FAMILIES).verdict == verdict
+    assert indices.judge_simplified(found, found, FAMILIES).verdict == verdict
 
 
 def test_areas_that_are_alike_by_chance_alone_are_not_the_same():
@@ -77,7 +77,7 @@ def test_areas_that_are_alike_by_chance_alone_are_not_the_same():
     for table in found.values():
         draws = 0.9 + 0.2 * np.cos(np.arange(41.0))
         table["simplified SAI"] = Ranking(estimate(0.9, draws), estimate(0.7, [0.7, 0.7]), 9)
-    assert findings.judge_simplified(found, found, FAMILIES).verdict == UNDECIDED
+    assert indices.judge_simplified(found, found, FAMILIES).verdict == UNDECIDED
 
 
 def powers(rho=1.0, pace=-1.0, eps=0.25, spread=0.1):
@@ -93,11 +93,11 @@ def powers(rho=1.0, pace=-1.0, eps=0.25, spread=0.1):
     ],
 )  # fmt: skip
 def test_powers(b, spread, verdict):
-    assert findings.judge_power_of_sai(powers(pace=b, spread=spread), FAMILIES).verdict == verdict
+    assert dependence.judge_power_of_sai(powers(pace=b, spread=spread), FAMILIES).verdict == verdict
 
 
 def test_powers_that_could_not_be_fitted_are_not_run():
-    assert findings.judge_power_of_sai(None, FAMILIES).verdict == NOT_RUN
+    assert dependence.judge_power_of_sai(None, FAMILIES).verdict == NOT_RUN
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_powers_that_could_not_be_fitted_are_not_run():
 )
 def test_what_depends_on_the_tolerance(low, high, verdict):
     """The last one was contradicted by its number alone, 21 %, which has an interval from 12 to 30 %."""
-    assert findings.judge_tolerance(Estimate((low + high) / 2, low, high), FAMILIES).verdict == verdict
+    assert dependence.judge_tolerance(Estimate((low + high) / 2, low, high), FAMILIES).verdict == verdict
     nothing = Estimate(*[float("nan")] * 3)
-    assert findings.judge_tolerance(nothing, FAMILIES).verdict == NOT_RUN
+    assert dependence.judge_tolerance(nothing, FAMILIES).verdict == NOT_RUN
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_what_depends_on_the_tolerance(low, high, verdict):
 )
 def test_chi(chi, radius, verdict):
     found = rankings(**{"h_acc/h_stab": chi, "rho_ng": radius})
-    assert findings.judge_chi(found, found, powers(spread=0.05), FAMILIES).verdict == verdict
+    assert indices.judge_chi(found, found, powers(spread=0.05), FAMILIES).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_chi(chi, radius, verdict):
 def test_chi_wants_its_exponents(made, verdict):
     """An interval that is wide enough to hold theory's value, and most others, does not support it."""
     areas = rankings(**{"h_acc/h_stab": 0.95})
-    assert findings.judge_chi(areas, areas, made, FAMILIES).verdict == verdict
+    assert indices.judge_chi(areas, areas, made, FAMILIES).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -145,14 +145,14 @@ def test_ratio(ratio, si, sai, verdict):
     found = rankings(SAI=sai, **{"SI/SAI": ratio, "SI": si})
     for table in found.values():  # the same resamples, but not the same draws
         table["SI"] = ranking(si, spread=0.03)
-    assert findings.judge_ratio(found, found, FAMILIES).verdict == verdict
+    assert indices.judge_ratio(found, found, FAMILIES).verdict == verdict
 
 
 def test_the_ratio_with_the_radius_that_does_not_grow_is_told_beside():
     found = rankings(SAI=0.3, **{"rho_ng/SAI": 0.9, "rho_ng": 0.7})
     for table in found.values():
         table["SI"] = ranking(0.6, spread=0.03)
-    told = findings.judge_ratio(found, found, FAMILIES)
+    told = indices.judge_ratio(found, found, FAMILIES)
     assert told.verdict == UNDECIDED
     assert "the same claim is supported" in told.words
 
@@ -165,7 +165,7 @@ def test_damping():
         (("grave", "grave"), CONTRADICTED),
         (("grave", "none"), CONTRADICTED),
     ):
-        found = findings.judge_damping({e: counts[name] for e, name in zip(EPS, names, strict=True)}, FAMILIES)
+        found = indices.judge_damping({e: counts[name] for e, name in zip(EPS, names, strict=True)}, FAMILIES)
         assert found.verdict == verdict
         assert ("forced" in found.words) == ("grave" in names)
 
@@ -173,13 +173,13 @@ def test_damping():
 @pytest.mark.parametrize(("gap", "verdict"), [(0.1, SUPPORTED), (-0.1, CONTRADICTED)])
 def test_powers_of_a_step_against_eigenvalues(gap, verdict):
     found = rankings(**{"h_acc/h_power": 0.8 + gap, "h_acc/h_stab": 0.8})
-    assert findings.judge_pseudospectra(found, found, FAMILIES).verdict == verdict
+    assert dependence.judge_pseudospectra(found, found, FAMILIES).verdict == verdict
 
 
 def test_powers_of_a_step_without_problems_are_not_run():
     nothing = estimate(np.nan, [])
-    found = {e: dict.fromkeys(INDICES, Ranking(nothing, nothing, 0)) for e in EPS}
-    assert findings.judge_pseudospectra(found, found, []).verdict == NOT_RUN
+    found = {e: dict.fromkeys(GROUP_OF, Ranking(nothing, nothing, 0)) for e in EPS}
+    assert dependence.judge_pseudospectra(found, found, []).verdict == NOT_RUN
 
 
 @pytest.mark.parametrize(
@@ -195,4 +195,4 @@ def test_switches(free, fitted, spread, verdict):
     factors = np.exp(spread * np.random.default_rng(0).standard_normal(len(family)))
     pairs = (("h_R/h_stab > 1", free), ("h_R/h_stab", fitted))
     one = {name: Policy(0.5, mean * factors, family) for name, mean in pairs}
-    assert findings.judge_switch(dict.fromkeys(EPS, one), FAMILIES).verdict == verdict
+    assert switches.judge_switch(dict.fromkeys(EPS, one), FAMILIES).verdict == verdict
