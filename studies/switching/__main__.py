@@ -136,6 +136,7 @@ def gather(arguments: Arguments) -> Evidence:
         clear,
         powers(windows, preset.eps, preset.resamples),
         {eps: switches.policies(windows, eps) for eps in preset.eps},
+        {eps: switches.policies(windows, eps, "seconds") for eps in preset.eps if preset.timed},
         **dependence.measure_planes_and_shear(preset, pair),
         run=switches.measure_one_run(preset, pair),
         blocks=blocks,

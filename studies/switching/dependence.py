@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,7 @@ from studies.switching.evidence import (
     spread,
     usable,
 )
-from studies.switching.runs import FORMAT, MOST_ATTEMPTS, ORDERS, RATES, ROLES, Preset, recall, store
+from studies.switching.runs import MOST_ATTEMPTS, ORDERS, RATES, ROLES, Preset, recall, store
 
 FEW_CHANGE, MANY_CHANGE = 0.05, 0.15  # shares of windows that change class with the error
 
@@ -72,12 +72,12 @@ def share_that_changes(windows: Windows, loose: float, sharp: float, count: int)
     The interval is over `count` resamples of the families. One error alone says nothing.
     """
     a, b = windows.ratio(loose), windows.ratio(sharp)
-    known = np.isfinite(a) & np.isfinite(b)
-    if loose == sharp or not known.any():
+    finite = np.isfinite(a) & np.isfinite(b)
+    if loose == sharp or not finite.any():
         return estimate(float("nan"), [])
-    names, group = np.unique(windows.family[known], return_inverse=True)
-    weight = windows.weight[known]
-    changed = np.bincount(group, weight * ((a > 1.0) != (b > 1.0))[known])
+    names, group = np.unique(windows.family[finite], return_inverse=True)
+    weight = windows.weight[finite]
+    changed = np.bincount(group, weight * ((a > 1.0) != (b > 1.0))[finite])
     whole, drawn = np.bincount(group, weight), draw_counts(len(names), count)
     return estimate(changed.sum() / whole.sum(), (drawn @ changed) / (drawn @ whole), n=len(names))
 
@@ -138,9 +138,9 @@ def show_tolerances(page: Page, evidence: Evidence):
 def draw_tolerances(windows: Windows, eps_values, count: int = 12):
     """R against the error, on windows spread over the range of R; beside it one Jacobian under several amplitudes."""
     table = np.array([windows.ratio(eps, "attempts") for eps in eps_values])
-    known = np.flatnonzero(np.isfinite(table).all(axis=0))
-    logs = np.log(table[len(eps_values) // 2][known])
-    chosen = np.unique([known[np.argmin(np.abs(logs - x))] for x in np.log(np.geomspace(0.1, 1e3, count))])
+    finite = np.flatnonzero(np.isfinite(table).all(axis=0))
+    logs = np.log(table[len(eps_values) // 2][finite])
+    chosen = np.unique([finite[np.argmin(np.abs(logs - x))] for x in np.log(np.geomspace(0.1, 1e3, count))])
     bound = windows.values(eps_values[-1])["h_R/h_stab"] > 2.0
     with style.figure(1, 2, height=3.0, width_ratios=(1.35, 1.0)) as (drawing, axes):
         plane, beside = axes[0]
@@ -191,6 +191,7 @@ DECAYS = (1.0, 0.6, 0.3, 0.1)  # the eigenvalues of a system that decays, over -
 KINDS = ("normal", "sheared 3", "sheared 100", "oscillating", "growing")  # departures from normality over rho: 3, 100
 GROWTH = 0.3  # the rate of the growing mode, times w
 PERIODS = 1.0  # of g, which a run covers
+FORMAT = 2  # of what is stored; another number where it is told in another way
 POINTS = 16  # times at which indices and derivatives are taken
 LEVELS: dict[str, dict[str, tuple[float, ...]]] = {  # of the factors; every combination is a system of each kind
     "few": {"radii": (30.0,), "paces": (1.0,), "origins": (0.0,), "amplitudes": (0.0,)},
@@ -420,13 +421,13 @@ def in_random_units(windows: Windows, eps: float) -> dict[str, Estimate]:
     R has no unit. An index that is a rate then ranks problems by their units.
     """
     ratio = windows.ratio(eps)
-    known, stiff = usable(ratio), (ratio > 1.0)[usable(ratio)]
+    reached, stiff = usable(ratio), (ratio > 1.0)[usable(ratio)]
     names, number = np.unique(windows.name, return_inverse=True)
     units = 10.0 ** np.random.default_rng(0).uniform(-UNIT_DECADES, UNIT_DECADES, (DRAWS, len(names)))
     estimates = {}
     for name, values in windows.values(eps).items():
         some = [values * unit[number] for unit in units] if name in RATES else [values]
-        draws = [area_under_curve(nan_lowest(column)[known], stiff, windows.weight[known]) for column in some]
+        draws = [area_under_curve(nan_lowest(column)[reached], stiff, windows.weight[reached]) for column in some]
         estimates[name] = estimate(np.mean(draws), draws)
     return estimates
 
@@ -434,7 +435,7 @@ def in_random_units(windows: Windows, eps: float) -> dict[str, Estimate]:
 def invariance_rows(windows: Windows, forced: Windows, eps: float) -> Iterator[dict]:
     """What indices do under changes that leave R as it is: the unit of time, and the origin of the state."""
     ratio, values, units = windows.ratio(eps), windows.values(eps), in_random_units(windows, eps)
-    known, weight = usable(ratio), windows.weight
+    reached, weight = usable(ratio), windows.weight
     origin = np.array([problem["levels"]["origin"] for problem in forced.problems])
     of_forced, moved = forced.ratio(eps), forced.values(eps)
     masks = {"origin 0": usable(of_forced) & (origin == 0.0), "all origins": usable(of_forced)}
@@ -442,7 +443,7 @@ def invariance_rows(windows: Windows, forced: Windows, eps: float) -> Iterator[d
         row = {
             "index": name,
             "unit": "1 / time" if name in RATES else "none",
-            "AUC": area_under_curve(nan_lowest(values[name])[known], ratio[known] > 1.0, weight[known]),
+            "AUC": area_under_curve(nan_lowest(values[name])[reached], ratio[reached] > 1.0, weight[reached]),
             "in random units of time": interval_text(units[name], ".2f") if name in RATES else "the same",
         }
         for words, mask in masks.items() if name in moved else ():
@@ -507,15 +508,11 @@ def judge_forced(evidence: Evidence) -> list[Finding]:
     ]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Plane:
-    """R over the plane of rho / w and the error.
+class Plane(NamedTuple):
+    """R over the plane of rho / w, `ratio` (k,), and the error, `eps` (m,).
 
-    kind     of the systems
-    ratio    rho / w, (k,)
-    eps      errors, (m,)
-    measured R, (m, k), NaN where a method did not reach the error
-    theory   what theory says, from h_acc, h_stab and the error orders alone, (m, k)
+    It is measured, NaN where a method did not reach the error, and what theory says from h_acc, h_stab and the error
+    orders alone, (m, k).
     """
 
     kind: str

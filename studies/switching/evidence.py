@@ -44,7 +44,7 @@ OPEN = "Where one error decides and another one leaves the claim open, it is ope
 class Windows:
     """All windows of all problems, as columns.
 
-    problems   what `runs.measure` or `forced.measure_systems` gave, one per problem
+    problems   what `runs.measure` or `dependence.measure_systems` gave, one per problem
     own        names of a user's own indices
     """
 
@@ -104,9 +104,9 @@ class Windows:
         """On the ladder of each window the place of the nearest tolerance."""
         return [int(np.argmin(np.abs(np.log(ladder) - np.log(tolerance)))) for ladder in self.ladders]
 
-    def attempt(self, role: str) -> np.ndarray:
-        """Evaluations of an accepted attempt: of the stages, and of the Jacobian, one per colour."""
-        return np.array([sum(weights_of(problem, role)) for problem in self.problems for _ in problem["windows"]])
+    def attempt(self, role: str, unit: str = "evaluations") -> np.ndarray:
+        """The cost of an accepted attempt: evaluations of the stages, and of the Jacobian, or another unit."""
+        return np.array([sum(weights_of(problem, role, unit)) for problem in self.problems for _ in problem["windows"]])
 
     def cost(self, role: str, eps: float, unit: str = "evaluations") -> np.ndarray:
         """The least cost of an error on each window, in a unit that `weights_of` knows."""
@@ -342,10 +342,10 @@ def over_all_errors(windows: Windows, eps_values, count: int) -> dict[str, Estim
     """The area under the curve of every index with the windows of all errors together: one threshold has to serve."""
     families, group = np.unique(windows.family, return_inverse=True)
     counts, columns = draw_counts(len(families), count), {eps: windows.values(eps) for eps in eps_values}
-    known = {eps: usable(windows.ratio(eps)) for eps in eps_values}
+    reached = {eps: usable(windows.ratio(eps)) for eps in eps_values}
 
     def together(column_of) -> np.ndarray:
-        return np.concatenate([column_of(eps)[known[eps]] for eps in eps_values])
+        return np.concatenate([column_of(eps)[reached[eps]] for eps in eps_values])
 
     stiff, weight = together(lambda eps: windows.ratio(eps) > 1.0), together(lambda eps: windows.weight)
     group = together(lambda eps, group=group: group)
@@ -489,7 +489,8 @@ class Evidence:
     everywhere  how well every index ranks all windows, and `clear`, those beyond a factor of two, at each error
     powers      of R over the windows; None where too few are bound by stability
     policies    what choosing by an index costs, by error and policy, as `switches.policies` says it
-    planes      of forced systems, and `shear`, systems further and further from normal; see `forced`
+    timed       the same in seconds; empty where attempts were not timed
+    planes      of forced systems, and `shear`, systems further and further from normal; see `dependence`
     run         one run told, see `switches.OneRun`
     blocks      of networks, a row per block and image
     unavailable data sets of networks that are not here and cannot be had
@@ -503,6 +504,7 @@ class Evidence:
     clear: Rankings
     powers: Powers | None
     policies: Mapping[float, Mapping[str, Any]]
+    timed: Mapping[float, Mapping[str, Any]]
     planes: Sequence[Any] = ()
     shear: Any = None
     run: Any = None
@@ -551,6 +553,11 @@ def rule_over_families(
     made = Worlds(worlds, n=n, units=units, effect=effect)
     before = f"before the data, but for what follows. {fixed}"
     return rule(claim, where, fixed=before, fewest=FEWEST_FAMILIES, worlds=made, **fields)
+
+
+def together(e: Estimate, asked: int) -> Estimate:
+    """The estimate with an interval that holds together with those of `asked - 1` others."""
+    return estimate(e.value, e.draws, corrected(asked), e.n)
 
 
 def only_support(verdict: Verdict) -> Verdict:

@@ -12,7 +12,7 @@ from scipy import stats
 
 from odelab.plot import style
 from studies.lab.page import Page
-from studies.lab.statistics import Estimate, estimate, interval_text
+from studies.lab.statistics import Estimate, interval_text
 from studies.lab.verdicts import (
     CONTRADICTED,
     SUPPORTED,
@@ -53,6 +53,7 @@ from studies.switching.evidence import (
     power_of_ten,
     rule_over_families,
     spread,
+    together,
     usable,
 )
 from studies.switching.runs import DOUBTING, INDICES, OTHERS, REFERENCE, SYMBOLS, YOURS
@@ -226,11 +227,6 @@ def rankings_and_powers_of_chi(chance, effect: float, n: int) -> tuple:
     return everywhere, far, *made_up_powers(chance, effect, n, EXPONENTS["SAI"])
 
 
-def together(e: Estimate, asked: int) -> Estimate:
-    """The estimate with an interval that holds together with those of `asked - 1` others."""
-    return estimate(e.value, e.draws, corrected(asked), e.n)
-
-
 def of_exponents(powers: Powers | None) -> Verdict:
     """Whether all exponents are those of theory."""
     if powers is None:
@@ -271,7 +267,7 @@ def judge_chi(
     0.5 or an exponent certainly has the other sign; no difference where the area is certainly within 0.25 of 0.5 or an
     exponent within a half of theory's of 0. Areas and exponents have intervals that hold together. All errors have to
     agree, and the windows beyond a factor of two with all windows."""
-    told = agreement([of_chi(table) for some in (everywhere, far) for table in some.values()], BANDS)
+    tells = agreement([of_chi(table) for some in (everywhere, far) for table in some.values()], BANDS)
     names = [name for name in INDICES["problem"] if name in next(iter(everywhere.values()))]
     best = max(names, key=lambda name: np.mean([table[name].auc.value for table in everywhere.values()]))
     gaps = [gap for table in everywhere.values() for gap in above_others(table).items()]
@@ -291,7 +287,7 @@ def judge_chi(
         f"{words_on_bands(far, 'h_acc/h_stab')} "
         f"{beaten} The best of those, {best}: {at_each(areas(everywhere, best))}. {exponents}"
     )
-    return of_families(families, of_parts([told, of_exponents(powers)]), words)
+    return of_families(families, of_parts([tells, of_exponents(powers)]), words)
 
 
 # ---- SI/SAI does what neither of its parts does alone ----
@@ -620,12 +616,12 @@ def replace_runs(windows: Windows, roles: dict[str, str], where: str) -> Windows
 
 def choice_row(change: str, windows: Windows, eps: float, ratio) -> dict:
     base = windows.ratio(eps)
-    known = usable(base) & usable(ratio)
-    a, b = base[known], ratio[known]
+    reached = usable(base) & usable(ratio)
+    a, b = base[reached], ratio[reached]
     same, far = (a > 1.0) == (b > 1.0), clear(a, 3.0)
     return {
         "change": change,
-        "windows": int(known.sum()),
+        "windows": int(reached.sum()),
         "Spearman": float(stats.spearmanr(a, b).statistic) if len(a) > 2 else float("nan"),
         "same class": float(same.mean()) if len(a) else float("nan"),
         "same class, R beyond 3": float(same[far].mean()) if far.any() else float("nan"),
@@ -635,8 +631,8 @@ def choice_row(change: str, windows: Windows, eps: float, ratio) -> dict:
 
 def judged_areas(windows: Windows, eps: float, ratio) -> dict[str, float]:
     """AUC of the judged indices where this ratio is the truth."""
-    known, values = usable(ratio), windows.values(eps)
-    masks = {name: known & ~np.isnan(values[name]) for name in JUDGED}
+    reached, values = usable(ratio), windows.values(eps)
+    masks = {name: reached & ~np.isnan(values[name]) for name in JUDGED}
     return {
         f"AUC {name}": area_under_curve(values[name][mask], ratio[mask] > 1.0, windows.weight[mask])
         for name, mask in masks.items()

@@ -49,6 +49,7 @@ import odelab as ol
 from odelab import problems
 from odelab.experiments import state_indices, timing, windows
 from odelab.experiments.at_a_state import linear_parts
+from odelab.experiments.clock import interleave
 from odelab.files import replacing
 from studies.lab import definitions
 from studies.lab.report.terminal import show_progress
@@ -66,7 +67,8 @@ WHOLE = 1e-5  # the relative tolerance of runs over the whole span, by which `ol
 LONGEST = 200_000  # attempts of such a run
 ORDERS = (3, 4, 5)  # of the derivatives of the solution, beside the error order of the explicit method
 SIGNED = ("-min Re", "-s[J]", "mu_1", "mu_2", "mu_inf", "m_2")  # averaged as they are; the rest as logarithms
-FORMAT = 2  # of what is stored; another number where it is told in another way
+FORMAT = 3  # of what is stored; another number where it is told in another way
+ROUNDS, PATIENCE = 5, 1.0  # of whole runs that are timed, and seconds after which three rounds are enough
 
 
 @dataclasses.dataclass(frozen=True)
@@ -413,7 +415,7 @@ def measure(subject: Subject, preset: Preset, pair: tuple[str, str], define: str
         record["rules"] = {name: [row_of(w) for w in cut(some, **rule)[1]] for name, rule in OTHER_WINDOWS.items()}
         record["rules"][ONE_SCALE] = [row_of(pieces[i], np.full_like(scale, scale.max())) for i in chosen]
     if preset.auto:
-        record["whole"] = {one.name: run_whole(problem, one, scale) for one in (ol.AUTO, *methods.values())}
+        record["whole"] = run_whole(problem, [ol.auto(*methods.values()), *methods.values()], scale)
     return record
 
 
@@ -437,14 +439,29 @@ def doubt_of(problem, method, window, scale, engine: str) -> float:
     return windows.warm_run(problem, method, window, DOUBTING, scale, most=most, cold=True, engine=engine).error
 
 
-def run_whole(problem, method, scale) -> dict[str, float]:
-    """Evaluations and Jacobians of one run over the whole span; infinite where it did not get there."""
-    run = ol.solve(problem, method, ol.adaptive(WHOLE, WHOLE * scale), max_steps=LONGEST, throw=False)
-    if not run.ok:
-        return {"evaluations": float("inf"), "jacobians": 0.0, "changes": 0.0}
-    took = getattr(run, "took", None)
-    changes = float(np.count_nonzero(took[1:] != took[:-1])) if took is not None and len(took) else 0.0
-    return {"evaluations": float(run.evaluations), "jacobians": float(run.jacobians), "changes": changes}
+def run_whole(problem, methods, scale) -> dict[str, dict[str, float]]:
+    """Of each method evaluations, Jacobians and seconds of a run over the whole span; infinite where it fails.
+
+    Seconds are processor time, of later calls that take turns: only their ratios within one problem enter.
+    """
+    controller = ol.adaptive(WHOLE, WHOLE * scale)
+
+    def run(method):
+        return ol.solve(problem, method, controller, max_steps=LONGEST, throw=False)
+
+    infinite = float("inf")
+    records = {method.name: {"evaluations": infinite, "jacobians": 0.0, "changes": 0.0} for method in methods}
+    runs = {method.name: run(method) for method in methods}
+    for name, sol in runs.items():
+        if sol.ok:
+            took = getattr(sol, "took", None)
+            changes = np.count_nonzero(took[1:] != took[:-1]) if took is not None and len(took) else 0
+            counts = {"evaluations": sol.evaluations, "jacobians": sol.jacobians, "changes": changes}
+            records[name] = {key: float(count) for key, count in counts.items()}
+    able = [method for method in methods if runs[method.name].ok]
+    samples = interleave([functools.partial(run, method) for method in able], ROUNDS, PATIENCE)
+    seconds = {method.name: min(sample.processor) for method, sample in zip(able, samples, strict=True)}
+    return {name: record | {"seconds": seconds.get(name, infinite)} for name, record in records.items()}
 
 
 def measure_indices(problem, window, scale, method, eps_values, own) -> dict[str, dict[str, float]]:

@@ -7,6 +7,7 @@ residual networks by the same ratio, on which no claim rests.
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,9 +16,10 @@ from odelab import problems
 from odelab.plot import style
 from studies.lab.page import Page
 from studies.lab.statistics import Estimate, draw_counts, estimate
-from studies.lab.verdicts import Finding, Verdict, agreement, of_interval, of_parts, of_strength
+from studies.lab.verdicts import NOT_RUN, Finding, Verdict, Worlds, agreement, of_interval, of_parts, of_strength, rule
 from studies.switching.evidence import (
     ERRORS,
+    FEWEST_FAMILIES,
     OPEN,
     Evidence,
     Windows,
@@ -26,6 +28,8 @@ from studies.switching.evidence import (
     of_families,
     only_support,
     rule_over_families,
+    spread,
+    together,
     usable,
 )
 from studies.switching.runs import (
@@ -101,14 +105,14 @@ class Costs:
     Every change of the method costs one attempt of the new one.
     """
 
-    def __init__(self, windows: Windows, eps: float):
-        explicit, implicit = (windows.cost(role, eps) for role in ROLES)
+    def __init__(self, windows: Windows, eps: float, unit: str = "evaluations"):
+        explicit, implicit = (windows.cost(role, eps, unit) for role in ROLES)
         self.usable = np.flatnonzero(usable(explicit / implicit))
         names = windows.name[self.usable]
         self.first = np.flatnonzero(np.r_[True, names[1:] != names[:-1]]) if len(names) else np.zeros(0, int)
         self.family = windows.family[self.usable][self.first]
         self.explicit, self.implicit = explicit[self.usable], implicit[self.usable]
-        self.starting = {role: windows.attempt(role)[self.usable] for role in ROLES}
+        self.starting = {role: windows.attempt(role, unit)[self.usable] for role in ROLES}
         self.oracle = self.by_problem(np.minimum(self.explicit, self.implicit))
 
     def by_problem(self, values) -> np.ndarray:
@@ -141,9 +145,12 @@ class Costs:
         return Policy(float(thresholds[best]), table[best], self.family, elsewhere)
 
 
-def policies(windows: Windows, eps: float) -> dict[str, Policy]:
-    """Every index with its best threshold, thresholds that no data chose, and choices without an index."""
-    costs, values = Costs(windows, eps), windows.values(eps)
+def policies(windows: Windows, eps: float, unit: str = "evaluations") -> dict[str, Policy]:
+    """Every index with its best threshold, thresholds that no data chose, and choices without an index.
+
+    unit  of costs, as `Windows.cost` takes it
+    """
+    costs, values = Costs(windows, eps, unit), windows.values(eps)
     nothing = np.zeros(len(costs.usable), dtype=bool)
     whole = costs.by_problem(costs.implicit) < costs.by_problem(costs.explicit)
     better = np.repeat(whole, np.diff(np.r_[costs.first, len(costs.usable)]))
@@ -183,18 +190,12 @@ def of_switch(free: Policy, best: Policy) -> Verdict:
     return of_parts([good, only_support(of_interval(more.less(np.log(NEAR)), sign=-1))])
 
 
-@rule_over_families(
-    "switching where h_R/h_stab passes 1 needs no fitted constant",
-    "theory; the rule of ol.AUTO in implicit mode",
-    costs_of_switching,
-    "a cost of 1.12 over the oracle's, 1.10 with the best threshold (without an effect: 1.37, between the thresholds)",
-    f"The means now have intervals over families, which have to lie beyond the thresholds. {OPEN}: the verdict on the "
-    "full run was that it depends on the tolerance",
-)
 def judge_switch(tables: Mapping[float, Mapping[str, Policy]], families: Sequence[str]) -> tuple[Verdict, str]:
     """Geometric mean over problems of the cost of switching where h_R/h_stab passes 1, over the oracle's. Supported
     where it is certainly below 1.25 and certainly within 5 % of the best threshold in hindsight; contradicted where it
     is certainly above 1.5. All errors have to agree; intervals are over families."""
+    if not tables:
+        return NOT_RUN, "n = 0: attempts are timed with `--preset full`."
     verdicts, parts = [], []
     for eps, table in tables.items():
         free, best = table["h_R/h_stab > 1"], table["h_R/h_stab"]
@@ -213,8 +214,86 @@ def judge_switch(tables: Mapping[float, Mapping[str, Policy]], families: Sequenc
     return of_families(families, agreement(verdicts, "errors"), words)
 
 
+SWITCH = "switching where h_R/h_stab passes 1 needs no fitted constant"
+SWITCHING = (
+    "theory; the rule of ol.AUTO in implicit mode",
+    costs_of_switching,
+    "a cost of 1.12 over the oracle's, 1.10 with the best threshold (without an effect: 1.37, between the thresholds)",
+)
+IN_EVALUATIONS = rule_over_families(
+    SWITCH,
+    *SWITCHING,
+    f"The means now have intervals over families, which have to lie beyond the thresholds. {OPEN}: the verdict on the "
+    "full run was that it depends on the tolerance",
+)(judge_switch)
+IN_SECONDS = rule_over_families(
+    f"{SWITCH}, counted in time",
+    *SWITCHING,
+    "It is the rule for evaluations, taken to costs in seconds when those in evaluations had been seen",
+    variant="in time",
+)(judge_switch)
+
+
+# ---- AUTO costs what the better of its methods does ----
+
+AUTO_GOOD, AUTO_BAD = 1.1, 1.25  # costs over the better method's up to which nothing is lost, and from which much is
+AUTO_COSTS = (1.17, 1.0)  # geometric means in made-up worlds, without an effect and with one
+AUTO_SPREAD = (0.1, 0.1)  # deviations of the logarithm between families, and within
+LOST = "not there"
+OVER = {"evaluations": "AUTO over the better", "time": "in time"}  # columns of the table, by unit
+
+
+def costs_of_auto(chance, effect: float, n: int) -> tuple:
+    """What switching costs over the better method in evaluations and in time; two problems a family."""
+    logs = np.log(AUTO_COSTS[int(effect)]) + spread(chance, n, *AUTO_SPREAD, windows=2)
+    families, noise = made_up_families(n, 2), chance.normal(0.0, 0.05, logs.shape)
+    costs = (np.exp(column).ravel() for column in (logs, logs + noise))
+    return {unit: Policy(float("nan"), cost, families) for unit, cost in zip(OVER, costs, strict=True)}, families
+
+
+@rule(
+    "ol.AUTO, which nobody tells whether a problem is stiff, costs what the better of its two methods does",
+    "our own, docs/stiff.md",
+    fixed="after the data: evaluations had been seen, 0.98 of the better method's, and the times of another program, "
+    "`benchmarks.ode --auto`; the times of this study had not",
+    fewest=FEWEST_FAMILIES,
+    worlds=Worlds(
+        costs_of_auto,
+        n=34,
+        units="families",
+        effect="the cost of the better method (without an effect: 1.17 of it, between the thresholds)",
+    ),
+)
+def judge_auto(costs: Mapping[str, Policy], families: Sequence[str]) -> tuple[Verdict, str]:
+    """Runs over whole problems at one tolerance, over the better of the two methods, which is known afterwards alone:
+    geometric means over problems, in evaluations and in processor time of later calls. Supported where both are
+    certainly below 1.1, contradicted where one is certainly above 1.25. Intervals are over families, and hold
+    together."""
+    if not costs:
+        return NOT_RUN, "n = 0: no run over a whole problem was measured; `--preset quick` has them."
+    losses = {unit: together(estimate_loss(policy), len(costs)) for unit, policy in costs.items()}
+    verdicts = [of_strength(e.less(np.log(AUTO_BAD)), np.log(AUTO_BAD / AUTO_GOOD), sign=-1) for e in losses.values()]
+    parts = []
+    for unit, e in losses.items():
+        mean, low, high = np.exp([e.value, e.low, e.high])
+        parts.append(f"in {unit} {mean:.2f} [{low:.2f}, {high:.2f}], at worst {costs[unit].cost.max():.2f}")
+    words = f"Cost over the better method's, geometric mean over {len(costs['evaluations'].cost)} problems: "
+    return of_families(families, of_parts(verdicts), f"{words}{'; '.join(parts)}.")
+
+
 def judge_switches(evidence: Evidence) -> list[Finding]:
-    return [judge_switch(evidence.policies, evidence.families)]
+    return [
+        IN_EVALUATIONS(evidence.policies, evidence.families),
+        IN_SECONDS(evidence.timed, evidence.families),
+        judge_auto(auto_costs(evidence.windows), evidence.families),
+    ]
+
+
+def auto_costs(windows: Windows) -> dict[str, Policy]:
+    """What `ol.AUTO` costs over the better of its methods, problem by problem, in both units."""
+    rows = auto_rows(windows)
+    families = np.array([windows.family_of[row["problem"]] for row in rows])
+    return {unit: Policy(float("nan"), np.array([row[OVER[unit]] for row in rows]), families) for unit in OVER if rows}
 
 
 def show_switches(page: Page, evidence: Evidence):
@@ -225,18 +304,29 @@ def show_switches(page: Page, evidence: Evidence):
         f"{evidence.middle:.0e}. Thresholds are the best in hindsight but for theory's.",
     )
     page.table("switches", policy_rows(evidence.policies), "Switching by an index", printed=False)
+    page.table("switches_in_time", policy_rows(evidence.timed), "Switching by an index, in time", printed=False)
     rows = auto_rows(evidence.windows)
-    if rows:
-        over = np.array([row["AUTO over the better"] for row in rows])
-        lost = [row["problem"] for row in rows if np.isinf(row["AUTO over the better"])]
-        over = over[np.isfinite(over)]
-        page.words(
-            f"Real runs of ol.AUTO over {len(over)} whole problems at a relative tolerance of {WHOLE:.0e}: in "
-            f"evaluations, over the better of its two methods, they cost {np.exp(np.log(over).mean()):.2f} in the "
-            f"geometric mean, {np.median(over):.2f} in the median and {over.max():.2f} at worst."
-            + (f" On {', '.join(lost)} it did not get there, and another method did." if lost else "")
+    page.words(describe_auto(rows) if rows else "")
+    page.table("auto", rows, "Whole runs at equal tolerance, in evaluations and in time", printed=False)
+
+
+def describe_auto(rows: list[dict]) -> str:
+    """What real runs cost in either unit, in sentences."""
+    parts = []
+    for unit, column in OVER.items():
+        over = {row["problem"]: row[column] for row in rows if np.isfinite(row[column])}
+        worst, values = max(over, key=over.__getitem__), np.array(list(over.values()))
+        parts.append(
+            f"in {unit} {np.exp(np.log(values).mean()):.2f} in the geometric mean, {np.median(values):.2f} in the "
+            f"median and {over[worst]:.2f} at worst ({worst})"
         )
-    page.table("auto", rows, "Evaluations of whole runs at equal tolerance", printed=False)
+    lost = [row["problem"] for row in rows if row["AUTO"] == LOST]
+    return (
+        f"Real runs of ol.AUTO over {len(rows)} whole problems at a relative tolerance of {WHOLE:.0e} cost, over the "
+        f"better of its two methods, {'; '.join(parts)}. Time is processor time of later calls, by the engine that "
+        "`ol.solve` takes by itself."
+        + (f" On {', '.join(lost)} it did not get there, and another method did." if lost else "")
+    )
 
 
 def policy_rows(tables: Mapping[float, Mapping[str, Policy]]) -> Iterator[dict]:
@@ -257,19 +347,20 @@ def policy_rows(tables: Mapping[float, Mapping[str, Policy]]) -> Iterator[dict]:
 
 
 def auto_rows(windows: Windows) -> list[dict]:
-    """Real runs of `ol.AUTO` over whole problems at equal tolerance, in evaluations, over the better of its methods."""
+    """Real runs of `ol.AUTO` over whole problems at equal tolerance, over the better of its methods in either unit."""
     rows = []
     for problem in windows.problems:
         runs = problem.get("whole", {})
         work = {name: run["evaluations"] + run["jacobians"] * colours_of(problem) for name, run in runs.items()}
-        if work:
-            auto = next(name for name in work if name.startswith("AUTO"))
-            cells = {name: int(cost) if np.isfinite(cost) else "not there" for name, cost in work.items()}
-            others = {name: cost for name, cost in work.items() if name != auto}
-            rows.append(
-                {"problem": problem["name"], **{name: cells[name] for name in others}, "AUTO": cells[auto]}
-                | {"AUTO over the better": work[auto] / min(others.values()), "changes": int(runs[auto]["changes"])}
-            )
+        seconds = {name: run["seconds"] for name, run in runs.items()}
+        auto, *others = sorted(runs, key=lambda name: not name.startswith("AUTO")) or [""]
+        if any(np.isfinite(work[name]) for name in others):
+            row = {"problem": problem["name"]}
+            for name in (*others, auto):
+                row[name.split("(")[0]] = int(work[name]) if np.isfinite(work[name]) else LOST
+            for column, costs in zip(OVER.values(), (work, seconds), strict=True):
+                row[column] = costs[auto] / min(costs[name] for name in others)
+            rows.append(row | {"changes": int(runs[auto]["changes"])})
     return rows
 
 
@@ -307,15 +398,8 @@ COLOURS = {"explicit": style.COLOURS[0], "implicit": style.COLOURS[1]}
 MARKS = {"SI": "-", "SAI": "-", "h_acc/h_stab": "-", "h_R/h_stab": "--"}
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class OneRun:
-    """What is drawn of one run.
-
-    edges    starts and ends of the windows, (k, 2)
-    ratio    R on each, (k,)
-    indices  of each window, {name: (k,)}
-    runs     trajectories, {name of the method: Trajectory}
-    """
+class OneRun(NamedTuple):
+    """What is drawn of one run: starts and ends of the windows, (k, 2), R and indices on each, (k,), trajectories."""
 
     edges: np.ndarray
     ratio: np.ndarray
@@ -349,9 +433,9 @@ def show_one_run(page: Page, evidence: Evidence):
         )
 
 
-def draw_one_run(told: OneRun, explicit: str, implicit: str):
+def draw_one_run(shown: OneRun, explicit: str, implicit: str):
     """One run: the solution, the indices, the steps of both methods, and what switching chose."""
-    run = told.runs[implicit]
+    run = shown.runs[implicit]
     number = np.arange(len(run.step_t))
 
     def stretched(t):
@@ -364,30 +448,30 @@ def draw_one_run(told: OneRun, explicit: str, implicit: str):
         solution.set_ylabel("$u_1$")
         for k, (name, line) in enumerate(MARKS.items()):
             look = {"color": style.COLOURS[k], "label": SYMBOLS[name], "linewidth": 1.3}
-            indices.semilogy(stretched(told.edges.mean(axis=1)), told.indices[name], line, **look)
+            indices.semilogy(stretched(shown.edges.mean(axis=1)), shown.indices[name], line, **look)
         indices.axhline(1.0, color="black", linewidth=0.8)
         indices.set_ylabel("index")
         indices.legend(loc="upper right", ncols=4, fontsize=7)
         indices.set_ylim(top=indices.get_ylim()[1] * 30.0)
         for name, colour in zip((explicit, implicit), COLOURS.values(), strict=True):
-            of_method = told.runs[name]
+            of_method = shown.runs[name]
             steps.semilogy(
                 stretched(of_method.step_t[:-1]), np.abs(of_method.h), color=colour, linewidth=0.9, label=name
             )
         steps.set_ylabel("step size")
         steps.legend(loc="lower right", ncols=2, fontsize=7)
         for axis in (solution, indices, steps):
-            for (start, end), ratio in zip(told.edges, told.ratio, strict=True):
+            for (start, end), ratio in zip(shown.edges, shown.ratio, strict=True):
                 if ratio > 1.0:
                     axis.axvspan(stretched(start), stretched(end), color="#F4D9C6", linewidth=0.0, zorder=0)
-        auto = told.runs["AUTO"]
+        auto = shown.runs["AUTO"]
         for start, end, name in zip(auto.step_t[:-1], auto.step_t[1:], auto.took, strict=True):
             colour = COLOURS["explicit" if name == explicit else "implicit"]
             strip.axvspan(stretched(start), stretched(end), color=colour, linewidth=0.0)
         strip.set_yticks([])
         strip.set_ylabel("AUTO", rotation=0, ha="right", va="center")
         strip.grid(False)
-        ticks = np.linspace(stretched(told.edges[0, 0]), stretched(told.edges[-1, 1]), 9)
+        ticks = np.linspace(stretched(shown.edges[0, 0]), stretched(shown.edges[-1, 1]), 9)
         strip.set_xticks(ticks, [f"{np.interp(x, number, run.step_t):.6g}" for x in ticks])
         strip.set_xlabel(f"t, stretched so that every step of {implicit} is as wide; shaded: R > 1")
         strip.set_xlim(ticks[0], ticks[-1])

@@ -32,8 +32,8 @@ def rankings(spread=0.01, within=0.0, **changed):
     ],
 )  # fmt: skip
 def test_sai(auc, within, verdict):
-    found = rankings(within=within, SAI=auc)
-    assert indices.judge_sai(found, found, FAMILIES).verdict == verdict
+    ranked = rankings(within=within, SAI=auc)
+    assert indices.judge_sai(ranked, ranked, FAMILIES).verdict == verdict
 
 
 def test_where_all_windows_and_those_beyond_the_band_differ_it_depends_on_them():
@@ -49,17 +49,17 @@ def test_sai_that_points_the_other_way_is_said_to():
 
 @pytest.mark.parametrize("judge", [indices.judge_sai, indices.judge_simplified, indices.judge_ratio])
 def test_few_families_decide_nothing(judge):
-    found = rankings(SAI=0.3)
-    one = judge(found, found, FAMILIES[: 3 * 9])
-    assert one.verdict == UNDECIDED
-    assert one.words.startswith("n = 9 families")
-    assert "So far: " in one.words
+    ranked = rankings(SAI=0.3)
+    finding = judge(ranked, ranked, FAMILIES[: 3 * 9])
+    assert finding.verdict == UNDECIDED
+    assert finding.words.startswith("n = 9 families")
+    assert "So far: " in finding.words
 
 
 def test_errors_that_disagree_are_told():
-    found = rankings(within=0.7, SAI=0.9)
-    found[EPS[1]]["SAI"] = ranking(0.3)
-    assert indices.judge_sai(found, found, FAMILIES).verdict == BY_READING
+    ranked = rankings(within=0.7, SAI=0.9)
+    ranked[EPS[1]]["SAI"] = ranking(0.3)
+    assert indices.judge_sai(ranked, ranked, FAMILIES).verdict == BY_READING
 
 
 @pytest.mark.parametrize(
@@ -67,17 +67,17 @@ def test_errors_that_disagree_are_told():
 )
 def test_simplified_sai(sai, simplified, verdict):
     """What ranks the wrong way does not suffice to rank, however alike the two are."""
-    found = rankings(within=0.7, SAI=sai, **{"simplified SAI": simplified})
-    assert indices.judge_simplified(found, found, FAMILIES).verdict == verdict
+    ranked = rankings(within=0.7, SAI=sai, **{"simplified SAI": simplified})
+    assert indices.judge_simplified(ranked, ranked, FAMILIES).verdict == verdict
 
 
 def test_areas_that_are_alike_by_chance_alone_are_not_the_same():
     """Numbers that agree within intervals far wider than the margin were called the same before."""
-    found = rankings(within=0.7, SAI=0.9, **{"simplified SAI": 0.9})
-    for table in found.values():
+    ranked = rankings(within=0.7, SAI=0.9, **{"simplified SAI": 0.9})
+    for table in ranked.values():
         draws = 0.9 + 0.2 * np.cos(np.arange(41.0))
         table["simplified SAI"] = Ranking(estimate(0.9, draws), estimate(0.7, [0.7, 0.7]), 9)
-    assert indices.judge_simplified(found, found, FAMILIES).verdict == UNDECIDED
+    assert indices.judge_simplified(ranked, ranked, FAMILIES).verdict == UNDECIDED
 
 
 def powers(rho=1.0, pace=-1.0, eps=0.25, spread=0.1):
@@ -116,8 +116,8 @@ def test_what_depends_on_the_tolerance(low, high, verdict):
     [(0.95, 0.8, SUPPORTED), (0.95, 0.95, UNDECIDED), (0.7, 0.6, NO_DIFFERENCE), (0.4, 0.6, CONTRADICTED)],
 )
 def test_chi(chi, radius, verdict):
-    found = rankings(**{"h_acc/h_stab": chi, "rho_ng": radius})
-    assert indices.judge_chi(found, found, powers(spread=0.05), FAMILIES).verdict == verdict
+    ranked = rankings(**{"h_acc/h_stab": chi, "rho_ng": radius})
+    assert indices.judge_chi(ranked, ranked, powers(spread=0.05), FAMILIES).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -142,19 +142,19 @@ def test_chi_wants_its_exponents(made, verdict):
     [(0.9, 0.8, 0.3, SUPPORTED), (0.7, 0.8, 0.3, CONTRADICTED), (0.8, 0.8, 0.3, UNDECIDED)],
 )
 def test_ratio(ratio, si, sai, verdict):
-    found = rankings(SAI=sai, **{"SI/SAI": ratio, "SI": si})
-    for table in found.values():  # the same resamples, but not the same draws
+    ranked = rankings(SAI=sai, **{"SI/SAI": ratio, "SI": si})
+    for table in ranked.values():  # the same resamples, but not the same draws
         table["SI"] = ranking(si, spread=0.03)
-    assert indices.judge_ratio(found, found, FAMILIES).verdict == verdict
+    assert indices.judge_ratio(ranked, ranked, FAMILIES).verdict == verdict
 
 
 def test_the_ratio_with_the_radius_that_does_not_grow_is_told_beside():
-    found = rankings(SAI=0.3, **{"rho_ng/SAI": 0.9, "rho_ng": 0.7})
-    for table in found.values():
+    ranked = rankings(SAI=0.3, **{"rho_ng/SAI": 0.9, "rho_ng": 0.7})
+    for table in ranked.values():
         table["SI"] = ranking(0.6, spread=0.03)
-    told = indices.judge_ratio(found, found, FAMILIES)
-    assert told.verdict == UNDECIDED
-    assert "the same claim is supported" in told.words
+    finding = indices.judge_ratio(ranked, ranked, FAMILIES)
+    assert finding.verdict == UNDECIDED
+    assert "the same claim is supported" in finding.words
 
 
 def test_damping():
@@ -165,21 +165,21 @@ def test_damping():
         (("grave", "grave"), CONTRADICTED),
         (("grave", "none"), CONTRADICTED),
     ):
-        found = indices.judge_damping({e: counts[name] for e, name in zip(EPS, names, strict=True)}, FAMILIES)
-        assert found.verdict == verdict
-        assert ("forced" in found.words) == ("grave" in names)
+        finding = indices.judge_damping({e: counts[name] for e, name in zip(EPS, names, strict=True)}, FAMILIES)
+        assert finding.verdict == verdict
+        assert ("forced" in finding.words) == ("grave" in names)
 
 
 @pytest.mark.parametrize(("gap", "verdict"), [(0.1, SUPPORTED), (-0.1, CONTRADICTED)])
 def test_powers_of_a_step_against_eigenvalues(gap, verdict):
-    found = rankings(**{"h_acc/h_power": 0.8 + gap, "h_acc/h_stab": 0.8})
-    assert dependence.judge_pseudospectra(found, found, FAMILIES).verdict == verdict
+    ranked = rankings(**{"h_acc/h_power": 0.8 + gap, "h_acc/h_stab": 0.8})
+    assert dependence.judge_pseudospectra(ranked, ranked, FAMILIES).verdict == verdict
 
 
 def test_powers_of_a_step_without_problems_are_not_run():
     nothing = estimate(np.nan, [])
-    found = {e: dict.fromkeys(GROUP_OF, Ranking(nothing, nothing, 0)) for e in EPS}
-    assert dependence.judge_pseudospectra(found, found, []).verdict == NOT_RUN
+    ranked = {e: dict.fromkeys(GROUP_OF, Ranking(nothing, nothing, 0)) for e in EPS}
+    assert dependence.judge_pseudospectra(ranked, ranked, []).verdict == NOT_RUN
 
 
 @pytest.mark.parametrize(
@@ -194,5 +194,28 @@ def test_switches(free, fitted, spread, verdict):
     family = np.array(FAMILIES)
     factors = np.exp(spread * np.random.default_rng(0).standard_normal(len(family)))
     pairs = (("h_R/h_stab > 1", free), ("h_R/h_stab", fitted))
-    one = {name: Policy(0.5, mean * factors, family) for name, mean in pairs}
-    assert switches.judge_switch(dict.fromkeys(EPS, one), FAMILIES).verdict == verdict
+    table = {name: Policy(0.5, mean * factors, family) for name, mean in pairs}
+    assert switches.IN_EVALUATIONS(dict.fromkeys(EPS, table), FAMILIES).verdict == verdict
+
+
+def test_switches_are_judged_in_time_by_the_same_rule_where_attempts_were_timed():
+    assert switches.IN_SECONDS({}, FAMILIES).verdict == NOT_RUN
+    assert switches.IN_SECONDS.judge is switches.IN_EVALUATIONS.judge
+
+
+@pytest.mark.parametrize(
+    ("evaluations", "time", "verdict"),
+    [(1.0, 1.0, SUPPORTED), (1.0, 1.17, UNDECIDED), (0.9, 1.4, CONTRADICTED), (1.4, 0.9, CONTRADICTED)],
+)
+def test_auto_has_to_be_cheap_in_both_units(evaluations, time, verdict):
+    family = np.array(FAMILIES)
+    noise = np.exp(0.03 * np.random.default_rng(0).standard_normal(len(family)))
+    costs = {
+        unit: Policy(np.nan, mean * noise, family) for unit, mean in (("evaluations", evaluations), ("time", time))
+    }
+    assert switches.judge_auto(costs, FAMILIES).verdict == verdict
+    assert switches.judge_auto(costs, FAMILIES[:9]).verdict == UNDECIDED
+
+
+def test_auto_that_did_not_run_over_whole_problems_is_not_judged():
+    assert switches.judge_auto({}, FAMILIES).verdict == NOT_RUN

@@ -33,8 +33,8 @@ def test_it_is_the_chance_that_a_positive_case_is_larger(rows):
 def test_labels_that_know_nothing_of_the_values_give_a_half():
     chance = np.random.default_rng(0)
     values = chance.standard_normal(400)
-    found = [area_under_curve(values, chance.permutation(np.arange(400) < 150)) for _ in range(200)]
-    assert np.mean(found) == pytest.approx(0.5, abs=0.01)
+    drawn = [area_under_curve(values, chance.permutation(np.arange(400) < 150)) for _ in range(200)]
+    assert np.mean(drawn) == pytest.approx(0.5, abs=0.01)
 
 
 def test_one_kind_of_case_has_no_area():
@@ -55,10 +55,10 @@ def test_truth_counts_the_stages_of_the_methods():
 
 def test_a_rejected_attempt_finds_no_jacobian():
     """What is known at a state serves the next attempt from it: a Jacobian of two columns, and the slope of RODAS4."""
-    one = window(10.0, 3.0)
-    one["implicit"]["rejected"] = [0.25] * len(LADDER)
-    one["explicit"]["rejected"] = [0.5] * len(LADDER)
-    made = problem("a", [one])
+    row = window(10.0, 3.0)
+    row["implicit"]["rejected"] = [0.25] * len(LADDER)
+    row["explicit"]["rejected"] = [0.5] * len(LADDER)
+    made = problem("a", [row])
     assert Windows([made]).ratio(1e-4) == pytest.approx(60.0 / (3.0 * 5 + 2.25 * 3))
     assert Windows([made]).ratio(1e-4, "attempts") == pytest.approx(10.0 / 3.0)
     assert Windows([made]).ratio_at_tolerance(1e-4) == pytest.approx(60.0 / (3.0 * 5 + 2.25 * 3))
@@ -67,12 +67,12 @@ def test_a_rejected_attempt_finds_no_jacobian():
 def test_factors_and_solutions_count_as_long_as_they_take():
     """Evaluations of 2 ns, a Jacobian of 6, factors of 8 and six solutions of 1: 6 + 3 + 4 + 6 / 2 for an attempt."""
     parts = {"evaluation": 2e-9, "jacobian": 6e-9, "factorisation": 8e-9, "solve": 1e-9, "engine": "compiled"}
-    one = window(10.0, 3.0)
-    windows = Windows([problem("a", [one], parts=parts, seconds={"explicit": 1.0, "implicit": 5.0})])
+    row = window(10.0, 3.0)
+    windows = Windows([problem("a", [row], parts=parts, seconds={"explicit": 1.0, "implicit": 5.0})])
     assert windows.ratio(1e-4, "parts") == pytest.approx(60.0 / (3.0 * 16))
     assert windows.ratio(1e-4, "seconds") == pytest.approx(10.0 / 15.0)
-    one["implicit"]["rejected"] = [0.5] * len(LADDER)
-    other = Windows([problem("a", [one], parts=parts)])
+    row["implicit"]["rejected"] = [0.5] * len(LADDER)
+    other = Windows([problem("a", [row], parts=parts)])
     assert other.ratio(1e-4, "parts") == pytest.approx(60.0 / (3.0 * 16 - 1.5 * 4))
 
 
@@ -85,14 +85,14 @@ def test_a_failed_run_costs_more_than_any():
 
 
 def test_a_planted_index_is_found_and_a_reversed_one_too():
-    found = rankings(planted.windows(), 1e-4, 50)
-    assert found["SI"].auc.value == 1.0
-    assert found["SI"].within.value == pytest.approx(1.0)
-    assert found["SAI"].auc.high < 0.05
-    assert found["SAI"].within.value == pytest.approx(-1.0)
-    assert abs(found["rho_ng"].auc.value - 0.5) < 0.2
-    assert found["rho_ng"].within.value == 0.0
-    assert found["SI"].counted == 8
+    ranked = rankings(planted.windows(), 1e-4, 50)
+    assert ranked["SI"].auc.value == 1.0
+    assert ranked["SI"].within.value == pytest.approx(1.0)
+    assert ranked["SAI"].auc.high < 0.05
+    assert ranked["SAI"].within.value == pytest.approx(-1.0)
+    assert abs(ranked["rho_ng"].auc.value - 0.5) < 0.2
+    assert ranked["rho_ng"].within.value == 0.0
+    assert ranked["SI"].counted == 8
 
 
 @given(st.integers(0, 1000), st.integers(1, 5), st.sampled_from((1, 3, 100)))
@@ -106,14 +106,14 @@ def test_correlations_within_problems_are_those_of_each_problem_alone(seed, prob
         made.append(problem(f"p{k}", [window(10.0 * 4.0**a, 6.0, SI=b) for a, b in columns.T]))
     windows = Windows(made)
     values, ratio = windows.values(1e-4)["SI"], windows.ratio(1e-4)
-    found = evidence.correlations(windows, values, ratio, np.ones(len(values), bool))
+    by_name = evidence.correlations(windows, values, ratio, np.ones(len(values), bool))
     for name in dict.fromkeys(windows.name.tolist()):
         x, y = (column[windows.name == name] for column in (values, ratio))
         if len(x) < 6 or np.ptp(np.log(y)) <= np.log(3.0):
-            assert name not in found
+            assert name not in by_name
         else:
             wanted = stats.spearmanr(x, y).statistic if np.ptp(x) > 0 else 0.0
-            assert found[name] == pytest.approx(wanted, abs=1e-12)
+            assert by_name[name] == pytest.approx(wanted, abs=1e-12)
 
 
 @given(st.lists(st.integers(-9, 9), min_size=1, max_size=8), st.integers(0, 1000))
@@ -121,31 +121,31 @@ def test_correlations_within_problems_are_those_of_each_problem_alone(seed, prob
 def test_a_median_of_values_that_are_drawn_is_that_of_so_many_copies(values, seed):
     values = np.sort(values)
     counts = np.random.default_rng(seed).integers(0, 3, (5, len(values)))
-    for found, count in zip(evidence.medians(values, counts), counts, strict=True):
-        np.testing.assert_equal(found, np.median(np.repeat(values, count)) if count.sum() else np.nan)
+    for median, count in zip(evidence.medians(values, counts), counts, strict=True):
+        np.testing.assert_equal(median, np.median(np.repeat(values, count)) if count.sum() else np.nan)
 
 
 def test_an_index_whose_values_are_shuffled_is_a_coin():
     windows = planted.windows(30)
     values = np.random.default_rng(0).permutation([w["indices"]["SI"] for w in windows.rows])
-    for one, value in zip(windows.rows, values, strict=True):
-        one["indices"]["SI"] = float(value)
-    found = rankings(windows, 1e-4, 200)["SI"].auc
-    assert found.low < 0.5 < found.high
+    for row, value in zip(windows.rows, values, strict=True):
+        row["indices"]["SI"] = float(value)
+    area = rankings(windows, 1e-4, 200)["SI"].auc
+    assert area.low < 0.5 < area.high
 
 
 def test_one_threshold_has_to_serve_all_errors():
     """The implicit method gets dearer with the error: where an index does not know it, its areas add up to less."""
     made = []
     for k in range(4):
-        one = window(10.0, 1.0, SI=1.0)
-        one["implicit"]["attempts"] = (10.0 * (LADDER / 1e-5) ** -0.5).tolist()
-        made.append(problem(f"p{k}", [one, window(1000.0, 1.0, SI=2.0), window(1.0, 100.0, SI=0.5)]))
+        row = window(10.0, 1.0, SI=1.0)
+        row["implicit"]["attempts"] = (10.0 * (LADDER / 1e-5) ** -0.5).tolist()
+        made.append(problem(f"p{k}", [row, window(1000.0, 1.0, SI=2.0), window(1.0, 100.0, SI=0.5)]))
     windows = Windows(made)
     for eps in (1e-3, 1e-7):
         assert rankings(windows, eps, 5)["SI"].auc.value == pytest.approx(1.0)
-    found = evidence.over_all_errors(windows, (1e-3, 1e-7), 5)
-    assert found["SI"].value == pytest.approx(1.0 - 0.5 / 9.0)  # one of nine pairs is a tie
+    areas = evidence.over_all_errors(windows, (1e-3, 1e-7), 5)
+    assert areas["SI"].value == pytest.approx(1.0 - 0.5 / 9.0)  # one of nine pairs is a tie
     single = evidence.over_all_errors(windows, (1e-3,), 5)["SI"]
     assert (single.value, single.low) == (pytest.approx(1.0), pytest.approx(1.0))
 
@@ -170,8 +170,8 @@ def test_intervals_come_from_whole_families_drawn_again():
     windows = planted.windows(6)
     families, group = np.unique(windows.family, return_inverse=True)
     stiff, values = windows.ratio(1e-4) > 1.0, windows.values(1e-4)["rho_ng"]
-    found = rankings(windows, 1e-4, 20)["rho_ng"].auc.draws
-    for counts, draw in zip(draw_counts(len(families), 20).astype(int), found, strict=True):
+    draws = rankings(windows, 1e-4, 20)["rho_ng"].auc.draws
+    for counts, draw in zip(draw_counts(len(families), 20).astype(int), draws, strict=True):
         some = np.concatenate([np.flatnonzero(group == i) for i, count in enumerate(counts) for _ in range(count)])
         assert draw == pytest.approx(area_under_curve(values[some], stiff[some], windows.weight[some]))
 
@@ -190,11 +190,11 @@ def test_powers_are_found_again():
             radius, sai = 10.0 ** chance.uniform(1.0, 4.0), 10.0 ** chance.uniform(-2.0, 0.0)
             rows.append(window(radius / sai, 1.0, rho_ng=radius, SAI=sai, rate=sai**2, h_stab=0.1))
         made.append(problem(f"p{k}", rows))
-    found = powers_of(Windows(made))
-    assert found.rho_ng.value == pytest.approx(1.0, abs=1e-6)
-    assert found.pace.value == pytest.approx(-1.0, abs=1e-6)
-    assert found.eps is None
-    assert found.explained == pytest.approx(1.0)
+    fit = powers_of(Windows(made))
+    assert fit.rho_ng.value == pytest.approx(1.0, abs=1e-6)
+    assert fit.pace.value == pytest.approx(-1.0, abs=1e-6)
+    assert fit.eps is None
+    assert fit.explained == pytest.approx(1.0)
     assert powers_of(Windows(made), pace="rate").pace.value == pytest.approx(-0.5, abs=1e-6)
     assert powers_of(Windows(made[:3])) is None
 

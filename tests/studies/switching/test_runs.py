@@ -107,6 +107,18 @@ def test_a_users_problem_and_index_are_measured_beside_the_others(tmp_path):
     np.testing.assert_array_equal(again.ratio(1e-4), windows.ratio(1e-4))
 
 
+def test_whole_runs_are_counted_and_timed_and_those_that_fail_cost_more_than_any():
+    """u' = u^2 from 1 blows up at t = 1; sin takes both methods to the end."""
+    fine = ol.Problem(lambda t, u, p: [np.cos(t)], [0.0], (0.0, 3.0))
+    for method, run in runs.run_whole(fine, [ol.DOPRI5, ol.auto(), ol.RODAS4], np.ones(1)).items():
+        assert 0.0 < run["seconds"] < np.inf, method
+        assert 0.0 < run["evaluations"] < np.inf
+    (lost,) = runs.run_whole(
+        ol.Problem(lambda t, u, p: [u[0] ** 2], [1.0], (0.0, 2.0)), [ol.DOPRI5], np.ones(1)
+    ).values()
+    assert lost["seconds"] == lost["evaluations"] == np.inf
+
+
 @pytest.mark.slow
 def test_the_same_is_measured_in_plain_python_by_kernels_and_by_two_processes(tmp_path):
     """Attempts and errors; those of runs at loose tolerances, whose rounding errors grow, to some digits."""

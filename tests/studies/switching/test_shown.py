@@ -98,15 +98,32 @@ def test_every_change_of_the_method_costs_one_attempt_and_one_between_problems_n
     assert apart.of(np.array([False, True])) == pytest.approx([1.0, 1.0])
 
 
-def test_auto_is_compared_with_the_better_of_its_methods():
+def test_switching_is_counted_in_seconds_where_attempts_were_timed():
+    """An explicit attempt takes 1 s and an implicit one 10: what is cheap in evaluations is dear in time."""
+    made = problem("a", [window(10.0, 3.0), window(10.0, 0.5)], seconds={"explicit": 1.0, "implicit": 10.0})
+    costs = switches.Costs(Windows([made]), 1e-4, "seconds")
+    assert costs.of(np.array([True, True])) == pytest.approx([35.0 / 15.0])
+    assert costs.of(np.array([False, True])) == pytest.approx([25.0 / 15.0])
+
+
+def test_auto_is_compared_with_the_better_of_its_methods_in_evaluations_and_in_time():
+    """The better one in time may be another one; where neither gets there, nothing is compared."""
+    infinite = float("inf")
     runs = {
-        "AUTO(DOPRI5, RODAS4)": {"evaluations": 100.0, "jacobians": 10.0, "changes": 2.0},
-        "DOPRI5": {"evaluations": float("inf"), "jacobians": 0.0, "changes": 0.0},
-        "RODAS4": {"evaluations": 60.0, "jacobians": 10.0, "changes": 0.0},
+        "AUTO(DOPRI5, RODAS4)": {"evaluations": 100.0, "jacobians": 10.0, "changes": 2.0, "seconds": 3.0},
+        "DOPRI5": {"evaluations": 400.0, "jacobians": 0.0, "changes": 0.0, "seconds": 2.0},
+        "RODAS4": {"evaluations": 60.0, "jacobians": 10.0, "changes": 0.0, "seconds": 4.0},
     }
-    (row,) = switches.auto_rows(Windows([problem("a", [window(1.0, 1.0)], whole=runs)]))
-    assert row["AUTO over the better"] == pytest.approx(120.0 / 80.0)
-    assert (row["DOPRI5"], row["changes"]) == ("not there", 2)
+    lost = dict.fromkeys(("evaluations", "seconds"), infinite) | {"jacobians": 0.0, "changes": 0.0}
+    some = [
+        problem("a", [window(1.0, 1.0)], whole=runs),
+        problem("b", [window(1.0, 1.0)], whole=dict.fromkeys(runs, lost)),
+    ]
+    windows = Windows([*some, problem("c", [window(1.0, 1.0)], whole=runs | {"DOPRI5": lost})])
+    first, last = switches.auto_rows(windows)
+    assert (first["AUTO over the better"], first["in time"]) == pytest.approx((120.0 / 80.0, 3.0 / 2.0))
+    assert (last["in time"], last["DOPRI5"], last["changes"]) == (3.0 / 4.0, "not there", 2)
+    np.testing.assert_array_equal(switches.auto_costs(windows)["time"].cost, [1.5, 0.75])
 
 
 def test_the_interval_of_a_loss_comes_from_whole_families():
