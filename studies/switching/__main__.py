@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Literal
 
 import odelab as ol
-import studies
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.exhibits import Exhibit, write
 from studies.lab.page import Page
@@ -26,7 +25,7 @@ from studies.switching import dependence, indices, runs, switches
 from studies.switching.evidence import Evidence, Windows, powers, rankings
 
 STUDY = "switching"
-SHIPPED = Path(studies.__file__).parent / "shipped" / STUDY
+SHIPPED = Path(__file__).parents[1] / "shipped" / STUDY
 MOST_DERIVATIVES = 5  # that the exact states of a window determine
 EXHIBITS = (
     Exhibit("Where stiffness is", indices.show_truth),

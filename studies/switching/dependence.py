@@ -258,7 +258,10 @@ def measure_systems(wanted: list[System], tolerances, pair: tuple[str, str], eng
     for pace in dict.fromkeys(system.pace for system in wanted):
         of_pace = [system for system in wanted if system.pace == pace]
         made = [system.problem() for system in of_pace]
-        runs = {role: climb(made, method, MOST_ATTEMPTS[role], tolerances, engine) for role, method in methods.items()}
+        runs = {
+            role: climb_together(made, method, MOST_ATTEMPTS[role], tolerances, engine)
+            for role, method in methods.items()
+        }
         for k, (system, problem) in enumerate(zip(of_pace, made, strict=True)):
             window: dict[str, Any] = {
                 role: {key: table[k].tolist() for key, table in ladder.items()} for role, ladder in runs.items()
@@ -299,7 +302,7 @@ def exact_state(problem, t):
     return problem.exact(t, problem.params)
 
 
-def climb(some: list[ol.Problem], method, most: int, tolerances, engine: str) -> dict[str, np.ndarray]:
+def climb_together(some: list[ol.Problem], method, most: int, tolerances, engine: str) -> dict[str, np.ndarray]:
     """Attempts, errors and rejections of every system at every tolerance, {measure: (systems, tolerances)}."""
     end = some[0].t_span[1]
     starts, sets = np.array([problem.u0 for problem in some]), np.array([problem.params for problem in some])
