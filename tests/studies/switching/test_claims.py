@@ -24,27 +24,34 @@ def rankings(spread=0.01, within=0.0, **changed):
     return {eps: {name: ranking(value, spread, within) for name, value in values.items()} for eps in EPS}
 
 
+SAI, SIMPLIFIED, BY_STEPS = indices.judge_sai, indices.judge_simplified, dependence.judge_pseudospectra
+
+
 @pytest.mark.parametrize(
-    ("auc", "within", "verdict"),
+    ("judge", "areas", "within", "verdict"),
     [
-        (0.9, 0.7, SUPPORTED), (0.9, 0.2, UNDECIDED), (0.7, 0.7, UNDECIDED), (0.6, 0.7, NO_DIFFERENCE),
-        (0.5, 0.0, NO_DIFFERENCE), (0.3, -0.7, CONTRADICTED),
+        (SAI, {"SAI": 0.9}, 0.7, SUPPORTED), (SAI, {"SAI": 0.9}, 0.2, UNDECIDED), (SAI, {"SAI": 0.7}, 0.7, UNDECIDED),
+        (SAI, {"SAI": 0.6}, 0.7, NO_DIFFERENCE), (SAI, {"SAI": 0.5}, 0.0, NO_DIFFERENCE),
+        (SAI, {"SAI": 0.3}, -0.7, CONTRADICTED),
+        (SIMPLIFIED, {"SAI": 0.9, "simplified SAI": 0.88}, 0.7, SUPPORTED),
+        (SIMPLIFIED, {"SAI": 0.9, "simplified SAI": 0.7}, 0.7, UNDECIDED),
+        (SIMPLIFIED, {"SAI": 0.3, "simplified SAI": 0.3}, 0.7, CONTRADICTED),
+        (BY_STEPS, {"h_acc/h_power": 0.9, "h_acc/h_stab": 0.8}, 0.0, SUPPORTED),
+        (BY_STEPS, {"h_acc/h_power": 0.7, "h_acc/h_stab": 0.8}, 0.0, CONTRADICTED),
     ],
 )  # fmt: skip
-def test_sai(auc, within, verdict):
-    ranked = rankings(within=within, SAI=auc)
-    assert indices.judge_sai(ranked, ranked, FAMILIES).verdict == verdict
+def test_areas_and_correlations_decide(judge, areas, within, verdict):
+    """What ranks the wrong way does not suffice to rank, however alike SAI and the simplified one are."""
+    ranked = rankings(within=within, **areas)
+    finding = judge(ranked, ranked, FAMILIES)
+    assert finding.verdict == verdict
+    assert ("points the other way" in finding.words) == (judge is SAI and verdict == CONTRADICTED)
 
 
 def test_where_all_windows_and_those_beyond_the_band_differ_it_depends_on_them():
     near, far = rankings(within=0.7, SAI=0.9), rankings(within=0.7, SAI=0.3)
     assert indices.judge_sai(near, far, FAMILIES).verdict == BY_READING
     assert indices.judge_sai(near, rankings(within=0.7, SAI=0.7), FAMILIES).verdict == UNDECIDED
-
-
-def test_sai_that_points_the_other_way_is_said_to():
-    for auc, said in ((0.3, True), (0.55, False)):
-        assert ("other way" in indices.judge_sai(*[rankings(SAI=auc)] * 2, FAMILIES).words) == said
 
 
 @pytest.mark.parametrize("judge", [indices.judge_sai, indices.judge_simplified, indices.judge_ratio])
@@ -60,15 +67,6 @@ def test_errors_that_disagree_are_told():
     ranked = rankings(within=0.7, SAI=0.9)
     ranked[EPS[1]]["SAI"] = ranking(0.3)
     assert indices.judge_sai(ranked, ranked, FAMILIES).verdict == BY_READING
-
-
-@pytest.mark.parametrize(
-    ("sai", "simplified", "verdict"), [(0.9, 0.88, SUPPORTED), (0.9, 0.7, UNDECIDED), (0.3, 0.3, CONTRADICTED)]
-)
-def test_simplified_sai(sai, simplified, verdict):
-    """What ranks the wrong way does not suffice to rank, however alike the two are."""
-    ranked = rankings(within=0.7, SAI=sai, **{"simplified SAI": simplified})
-    assert indices.judge_simplified(ranked, ranked, FAMILIES).verdict == verdict
 
 
 def test_areas_that_are_alike_by_chance_alone_are_not_the_same():
@@ -168,12 +166,6 @@ def test_damping():
         finding = indices.judge_damping({e: counts[name] for e, name in zip(EPS, names, strict=True)}, FAMILIES)
         assert finding.verdict == verdict
         assert ("forced" in finding.words) == ("grave" in names)
-
-
-@pytest.mark.parametrize(("gap", "verdict"), [(0.1, SUPPORTED), (-0.1, CONTRADICTED)])
-def test_powers_of_a_step_against_eigenvalues(gap, verdict):
-    ranked = rankings(**{"h_acc/h_power": 0.8 + gap, "h_acc/h_stab": 0.8})
-    assert dependence.judge_pseudospectra(ranked, ranked, FAMILIES).verdict == verdict
 
 
 def test_powers_of_a_step_without_problems_are_not_run():
