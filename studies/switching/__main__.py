@@ -3,9 +3,10 @@
 Claims examined: SAI tells where a problem is stiff and stands for SI (Huang, Liang et al., Understanding
 Self-attention Mechanism via Dynamical System Perspective, 2023); and claims that follow from theory. Stiffness is
 defined here as the cost of an explicit method over that of an implicit one at equal error, on windows of solutions;
-`design.py` has the definition and the rules of the verdicts. Last full run (1,633 windows of 90 problems and 3,000
-forced systems, 2026-11-19, in shipped/): SAI contradicted, it points the other way (area under the curve 0.29 to 0.34);
-chi = h_acc/h_stab 0.94 to 0.95, above every index of the problem alone, with exponents that miss theory's.
+`runs.py` has the definition, and each rule stands beside its claim. Last full run (1,633 windows of 90 problems and
+3,000 forced systems, 2026-11-19, in studies/shipped/switching/): SAI contradicted, it points the other way (area under
+the curve 0.29 to 0.34); chi = h_acc/h_stab 0.94 to 0.95, above every index of the problem alone, with exponents that
+miss theory's.
 """
 
 import dataclasses
@@ -16,30 +17,26 @@ import time
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
 import odelab as ol
 from studies.lab.command import plain_errors, require_at_least, start
+from studies.lab.exhibits import Exhibit, write
 from studies.lab.page import Page
-from studies.lab.statistics import Estimate
-from studies.switching import (
-    analysis,
-    batch,
-    factorial,
-    findings,
-    measures,
-    policies,
-    timings,
-    yours,
-)
-from studies.switching.design import PRESETS, Preset
-from studies.switching.observations import Lab
-from studies.switching.report import sections
+from studies.switching import dependence, indices, runs, switches
+from studies.switching.evidence import Evidence, Windows, powers, rankings
 
 STUDY = "switching"
-SHIPPED = Path(__file__).parent / "shipped"
+SHIPPED = Path(__file__).parents[1] / "shipped" / STUDY
 MOST_DERIVATIVES = 5  # that the exact states of a window determine
-KEPT = ("record.json", "report.md")  # what `--ship` takes beside the figures
+EXHIBITS = (
+    Exhibit("Where stiffness is", indices.show_truth),
+    Exhibit("Which index tells", indices.show_indices, indices.judge_indices),
+    Exhibit("What the tolerance does", dependence.show_tolerances, dependence.judge_tolerances),
+    Exhibit("What R owes to choices", indices.show_choices),
+    Exhibit("Jacobian and solution, chosen apart", dependence.show_forced, dependence.judge_forced),
+    Exhibit("Indices as switches", switches.show_switches, switches.judge_switches),
+    Exhibit("One run told", switches.show_one_run),
+    Exhibit("Residual networks by the same ratio", switches.show_networks),
+)
 
 
 @dataclasses.dataclass
@@ -58,7 +55,7 @@ class Arguments:
     problems: tuple[str, ...] = ()
     """Only problems whose names begin so; all by default."""
     define: Path | None = None
-    """A Python file with problems and indices of your own; `studies.switching.yours.adopt` says how it looks."""
+    """A Python file with problems and indices of your own; `studies.switching.runs.adopt` says how it looks."""
     networks: int | None = None
     """How many shipped networks are looked at; 0: none. quick: 1, full: 10. Without the images of CIFAR-10, those of
     the digits' networks."""
@@ -82,61 +79,76 @@ def main(arguments: Arguments):
     began = time.perf_counter()
     require_at_least(1, arguments, "workers")
     require_at_least(0, arguments, "networks")
-    preset = PRESETS["smoke" if arguments.smoke else arguments.preset]
     with plain_errors(STUDY):
-        preset = with_errors(preset, arguments.eps)
-        pair = check_pair(arguments)
-        define = None if arguments.define is None else str(arguments.define)
-        wanted = [one for one in measures.all_subjects(define) if one.knob <= preset.knob]
-        if arguments.problems:
-            wanted = [one for one in wanted if one.name.startswith(arguments.problems)]
-        if not wanted:
-            names = [one.name for one in measures.all_subjects(define)]
-            raise SystemExit(f"studies.{STUDY}: `--problems` names none of {names}.")
-        kept = arguments.out / "windows"
-        found = batch.measure_all(
-            wanted, preset, pair, kept, define, arguments.workers, arguments.executor, arguments.fresh
-        )
-        if preset.timed:
-            weights = timings.measure_or_read(kept / "timings.json", wanted, pair, define, arguments.fresh)
-            found = [one | weights[one["name"]] for one in found]
-        lab = Lab(found, tuple(yours.adopt(define).indices))
-        ladder = preset.tolerances[:4] if arguments.smoke else preset.tolerances
-        path = kept / f"factorial_{preset.systems}.json"
-        forced = Lab(factorial.measure_or_read(path, preset.systems, ladder, *pair, preset.engine, arguments.fresh))
-
+        evidence = gather(arguments)
+    windows, forced = evidence.windows, evidence.systems
     page = Page(
         STUDY,
         arguments,
         "What is stiffness?",
-        f"{len(lab.windows)} windows of {len(lab.problems)} problems in {len(set(lab.family))} families, and "
-        f"{len(forced.problems)} forced linear systems; {arguments.explicit} against {arguments.implicit}.",
+        f"{len(windows.rows)} windows of {len(windows.problems)} problems in {len(set(evidence.families))} families, "
+        f"and {len(forced.problems)} forced linear systems; {arguments.explicit} against {arguments.implicit}.",
     )
     page.began = began  # the time it tells includes the measurements
-    middle = min(preset.eps, key=lambda eps: abs(np.log(eps / 1e-4)))
-    everywhere = {eps: analysis.rankings(lab, eps, preset.resamples) for eps in preset.eps}
-    beyond = {eps: analysis.rankings(lab, eps, preset.resamples, band=True) for eps in preset.eps}
-    tables_of_costs = {eps: policies.policies(lab, eps) for eps in preset.eps}
-    fits = fit_powers(lab, forced, preset)
-    judge(page, lab, forced, preset, everywhere, beyond, tables_of_costs, fits)
-    sections.truth(page, lab, preset, middle, everywhere, beyond)
-    sections.forced_systems(page, lab, forced, preset, middle, fits, pair)
-    sections.switches(page, lab, middle, tables_of_costs)
-    sections.run_section(page, preset, pair)
-    sections.of_networks(page, arguments, preset, lab, middle)
+    page.heading("What these data say")
+    page.words(
+        "A window of a solution is stiff at an error where the explicit method needs more than the L-stable one to end "
+        "it with that error: R, the ratio of their costs, is above 1. An index is judged by its area under the curve: "
+        "the chance that it is larger on a stiff window than on another. Intervals, 95 %, come from resampling "
+        "families of problems. All errors must agree, and windows beyond a factor of two with all windows."
+    )
+    write(page, EXHIBITS, evidence)
     page.close()
     if arguments.ship:
         ship(arguments.out)
 
 
-def with_errors(preset: Preset, eps: tuple[float, ...]) -> Preset:
+def gather(arguments: Arguments) -> Evidence:
+    """Everything that exhibits take, measured here or stored by an earlier run."""
+    preset = with_errors(runs.PRESETS["smoke" if arguments.smoke else arguments.preset], arguments.eps)
+    pair, folder, fresh = check_pair(arguments), arguments.out / "windows", arguments.fresh
+    define = None if arguments.define is None else str(arguments.define)
+    every = [subject for subject in runs.subjects(define) if subject.knob <= preset.knob]
+    wanted = [subject for subject in every if subject.name.startswith(arguments.problems or "")]
+    if not wanted:
+        names = [subject.name for subject in runs.subjects(define)]
+        raise SystemExit(f"studies.{STUDY}: `--problems` names none of {names}.")
+    with runs.executor_of(arguments.workers, arguments.executor) as executor:
+        records = runs.measure_all(wanted, preset, pair, folder, define, executor, fresh)
+    if preset.timed:
+        times = [runs.time_attempts(subject, pair, folder, define, fresh) for subject in wanted]
+        records = [record | time for record, time in zip(records, times, strict=True)]
+    windows = Windows(records, tuple(runs.adopt(define).indices))
+    ladder = preset.tolerances[:4] if arguments.smoke else preset.tolerances
+    forced = dependence.recall_or_measure(folder, preset, pair, ladder, fresh)
+    everywhere, clear = (
+        {eps: rankings(windows, eps, preset.resamples, band=band) for eps in preset.eps} for band in (False, True)
+    )
+    count = preset.networks if arguments.networks is None else arguments.networks
+    blocks, unavailable = switches.measure_networks(preset, folder, count, fresh)
+    return Evidence(
+        windows,
+        forced,
+        preset,
+        pair,
+        everywhere,
+        clear,
+        powers(windows, preset.eps, preset.resamples),
+        {eps: switches.policies(windows, eps) for eps in preset.eps},
+        {eps: switches.policies(windows, eps, "seconds") for eps in preset.eps if preset.timed},
+        **dependence.measure_planes_and_shear(preset, pair),
+        run=switches.measure_one_run(preset, pair),
+        blocks=blocks,
+        unavailable=unavailable,
+    )
+
+
+def with_errors(preset: runs.Preset, eps: tuple[float, ...]) -> runs.Preset:
     """The preset with the errors that were asked for, the largest first."""
-    if not eps:
-        return preset
     least, most = 1e-9, 1e-1
-    if not all(least <= one <= most for one in eps):
+    if not all(least <= error <= most for error in eps):
         raise ValueError(f"`--eps` must lie between {least:g} and {most:g}, which the tolerances reach, got {eps}.")
-    return dataclasses.replace(preset, eps=tuple(sorted(set(eps), reverse=True)))
+    return dataclasses.replace(preset, eps=tuple(sorted(set(eps), reverse=True)) or preset.eps)
 
 
 def check_pair(arguments: Arguments) -> tuple[str, str]:
@@ -157,69 +169,16 @@ def check_pair(arguments: Arguments) -> tuple[str, str]:
     return arguments.explicit, arguments.implicit
 
 
-def fit_powers(lab: Lab, forced: Lab, preset: Preset) -> dict[str, analysis.Powers | None]:
-    """The powers of R where stability binds, over the windows and over the factorial."""
-    kinds = np.array([problem["levels"]["kind"] for problem in forced.problems])
-    origin = np.array([problem["levels"]["origin"] for problem in forced.problems])
-    errors, few = preset.eps, min(preset.resamples, 300)
-    told = {
-        "windows, pace SAI": analysis.powers(lab, errors, preset.resamples),
-        "windows, pace |f'|/|f|": analysis.powers(lab, errors, preset.resamples, "rate"),
-        "factorial, pace SAI": analysis.powers(forced, errors, few),
-        "factorial, pace SAI, origin 0": analysis.powers(forced, errors, few, only=origin == 0.0),
-        "factorial, pace |f'|/|f|": analysis.powers(forced, errors, few, "rate"),
-    }
-    return told | {
-        f"factorial, pace |f'|/|f|, {kind}": analysis.powers(forced, errors, few, "rate", kinds == kind)
-        for kind in factorial.KINDS
-    }
-
-
-def judge(page: Page, lab: Lab, forced: Lab, preset: Preset, everywhere, beyond, tables_of_costs, fits):
-    """Put the nine claims on the page, each with its verdict."""
-    sheared = forced.column("non_normal")
-    few = min(preset.resamples, 500)
-    names = ("h_acc/h_stab", "h_acc/h_power")
-    on_sheared = [
-        {eps: analysis.rankings(forced, eps, few, sheared, band, names) for eps in preset.eps} for band in (False, True)
-    ]
-    loose, sharp = preset.eps[0], preset.eps[-1]
-    change = Estimate(float("nan"), float("nan"), float("nan"))
-    if loose != sharp:
-        change = analysis.share_that_changes(lab, loose, sharp, preset.resamples)
-    page.heading("What these data say")
-    page.words(
-        "A window of a solution is stiff at an error where the explicit method needs more than the L-stable one to end "
-        "it with that error: R, the ratio of their costs, is above 1. An index is judged by its area under the curve: "
-        "the chance that it is larger on a stiff window than on another. Intervals, 95 %, come from resampling "
-        "families of problems. All errors must agree, and windows beyond a factor of two with all windows."
-    )
-    families = lab.family.tolist()
-    page.findings(
-        [
-            findings.judge_sai(everywhere, beyond, families),
-            findings.judge_simplified(everywhere, beyond, families),
-            findings.judge_power_of_sai(fits["windows, pace SAI"], families),
-            findings.judge_tolerance(change, families),
-            findings.judge_chi(everywhere, beyond, fits["windows, pace SAI"], families),
-            findings.judge_ratio(everywhere, beyond, families),
-            findings.judge_damping({eps: analysis.bound_without_damping(lab, eps) for eps in preset.eps}, families),
-            findings.judge_pseudospectra(*on_sheared, forced.family[sheared].tolist()),
-            findings.judge_switch(tables_of_costs, families),
-        ]
-    )
-
-
-def ship(out: Path) -> None:
+def ship(out: Path, shipped: Path = SHIPPED) -> None:
     """Copy record, report and figures beside the study; `out` is a folder of one machine, and is not told."""
-    SHIPPED.mkdir(exist_ok=True)
-    for old in SHIPPED.iterdir():
+    shipped.mkdir(parents=True, exist_ok=True)
+    for old in shipped.iterdir():
         old.unlink()
     for path in sorted(out.glob("*.png")):
-        shutil.copy(path, SHIPPED / path.name)
-    for name in KEPT:
+        shutil.copy(path, shipped / path.name)
+    for name in ("record.json", "report.md"):
         text = (out / name).read_text().replace(f" --out {shlex.quote(str(out))}", "")
-        (SHIPPED / name).write_text(text.replace(json.dumps(str(out)), json.dumps(str(Arguments.out))))
+        (shipped / name).write_text(text.replace(json.dumps(str(out)), json.dumps(str(Arguments.out))))
 
 
 if __name__ == "__main__":

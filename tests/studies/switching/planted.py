@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from studies.switching.design import TOLERANCES
-from studies.switching.observations import Lab
+from studies.switching.evidence import Windows
+from studies.switching.runs import TOLERANCES
 
 LADDER = np.array(TOLERANCES)
 MEASURED = (
@@ -15,30 +15,29 @@ MEASURED = (
 def ladder(cost) -> dict:
     """A run whose cost does not depend on the tolerance, and whose error is a tenth of it."""
     nothing = np.zeros(len(LADDER)).tolist()
-    told = dict.fromkeys(("rejected", "flagged", "near", "censored"), nothing)
-    return told | {"attempts": np.full(len(LADDER), cost).tolist(), "error": (0.1 * LADDER).tolist()}
+    run = dict.fromkeys(("rejected", "flagged", "near", "censored"), nothing)
+    return run | {"attempts": np.full(len(LADDER), cost).tolist(), "error": (0.1 * LADDER).tolist()}
 
 
 def window(explicit, implicit, **indices) -> dict:
-    known = dict.fromkeys(MEASURED, 1.0) | indices
+    values = dict.fromkeys(MEASURED, 1.0) | indices
     runs = {"explicit": ladder(explicit), "implicit": ladder(implicit)}
-    return {"start": 0.0, "end": 1.0, "indices": known, "early": known, **runs}
+    return {"start": 0.0, "end": 1.0, "indices": values, "early": values, **runs}
 
 
-def problem(name, windows, family=None, **more) -> dict:
-    known = {"n": 2, "span": 1.0, "by_lines": False, "non_normal": False, "tolerances": list(LADDER), "order": 5}
-    known["work"] = {"explicit": (6, 0), "implicit": (5, 1)}
-    return {"name": name, "family": family or name, "windows": windows} | known | more
+def problem(name, rows, family=None, **more) -> dict:
+    about = {"n": 2, "span": 1.0, "by_lines": False, "non_normal": False, "tolerances": list(LADDER), "order": 5}
+    about["work"] = {"explicit": (6, 0), "implicit": (5, 1)}
+    return {"name": name, "family": family or name, "windows": rows} | about | more
 
 
-def lab(families=8, reversed_sai=True) -> Lab:
+def windows(families=8) -> Windows:
     """SI ranks as R does; SAI ranks the other way; rho_ng tells problems apart and not windows."""
     made = []
     for k in range(families):
         rows = []
         for j in range(8):
             ratio = 10.0 ** (-1.5 + 3.0 * ((3 * j + k) % 8) / 7.0)
-            sai = 1.0 / ratio if reversed_sai else ratio
-            rows.append(window(8.0 * ratio, 6.0, SI=ratio, SAI=sai, rho_ng=1.0 + k))
+            rows.append(window(8.0 * ratio, 6.0, SI=ratio, SAI=1.0 / ratio, rho_ng=1.0 + k))
         made.append(problem(f"p{k}", rows))
-    return Lab(made)
+    return Windows(made)
