@@ -14,38 +14,9 @@ import torch
 import netbridge as nb
 from netbridge.train.recipes import Recipe
 from odelab.plot import style as stylesheet
-from studies.asr import design
-from studies.asr.design import (
-    BIAS,
-    FAITHFUL,
-    GAMMA,
-    HALF,
-    LAYER_SCALE,
-    LITERAL,
-    MODULES,
-    NEEDED,
-    NEGLIGIBLE,
-    PLAIN,
-    SMALL_SCALE,
-)
-from studies.asr.evidence import (
-    Comparison,
-    Evidence,
-    Groups,
-    World,
-    arm_cells,
-    count_seeds,
-    draw_arms,
-    exhibit,
-    exponential_text,
-    fewest_seeds,
-    living_cells,
-    living_units,
-    over_seeds,
-    over_settings,
-    result_rows,
-    seeds_rule,
-)
+from studies.asr import design, evidence
+from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LITERAL, NEEDED, NEGLIGIBLE, PLAIN
+from studies.asr.evidence import Evidence, World, draw_arms, exhibit, over_seeds, over_settings, seeds_rule
 from studies.lab import jobs
 from studies.lab.comparisons import interval_cell, log_variance_ratio
 from studies.lab.exhibits import Exhibit
@@ -130,14 +101,14 @@ def put_table(page: Page, e: Evidence, part: str, title: str, column: str = "", 
     dataset, depth = e.plan.arguments.dataset, 83 if part == "starts" else 164
     heading = "" if part == "origin" else f"paper, ResNet-{depth}, {USUAL[column_of(part, dataset)]} (%)"
     values = printed(part, dataset) if heading else {}
-    page.table(name or part, result_rows(e, part, column, values, heading), title)
+    page.table(name or part, evidence.result_rows(e, part, column, values, heading), title)
 
 
 def tables_of_part(part: str, title: str, options: str, judge: Rule) -> Exhibit:
     """The exhibit of a part that has tables alone: at the small scale, then at the large one."""
 
     def show(page: Page, e: Evidence) -> None:
-        put_table(page, e, part, f"{title}, small scale", SMALL_SCALE, f"{part}_small")
+        put_table(page, e, part, f"{title}, small scale", design.SMALL_SCALE, f"{part}_small")
         put_table(page, e, part, title)
 
     return exhibit(title, show, {options: (judge,)})
@@ -193,7 +164,7 @@ def say_living(e: Evidence, arm: str) -> str:
     blocks = [block for result in e.of_controls(arm) for block in result.blocks if block["hidden"]]
     if not blocks:
         return ""
-    start, end, total = living_units(blocks)
+    start, end, total = evidence.living_units(blocks)
     return f" Hidden units alive in {arm}: {start} of {total} before training, {end} after it."
 
 
@@ -240,7 +211,7 @@ def describe_head(plan: design.Plan) -> str:
     )
 
 
-def draw_controls(scales: dict[str, Groups]):
+def draw_controls(scales: dict[str, evidence.Groups]):
     """Every control against the plain network: single seeds, means and intervals, one panel per scale."""
     arms = [name for name in (*design.CONTROLS, *design.ORIGIN) if any(groups.get(name) for groups in scales.values())]
     arms = arms[::-1]
@@ -277,7 +248,7 @@ def psi_rows(e: Evidence) -> list[dict]:
             alone = decay_alone(results[0].recipe, results[0].specification) * start
             row = {"part": f"{part} {column}".strip(), "arm": name, "n": len(results), "start": f"{start:.4f}"}
             row |= {"by decay alone": f"{alone:.4f}", "end": f"{end:.4f}"}
-            rows.append(row | {"deviation over channels": f"{deviation:.4f}", **living_cells(results)})
+            rows.append(row | {"deviation over channels": f"{deviation:.4f}", **evidence.living_cells(results)})
     return rows
 
 
@@ -372,20 +343,20 @@ def steadiness(chance, effect, n):
     return (Evidence(rows),)
 
 
-def accuracies_by_noise(e: Evidence, random: bool) -> dict[str, Groups]:
+def accuracies_by_noise(e: Evidence, random: bool) -> dict[str, evidence.Groups]:
     """The accuracies under every noise of a kind."""
     kind = [name for name, noise in design.NOISES.items() if noise is not None and (noise[2] > 0.0) is random]
     return {name: e.accuracies("noise", name) for name in kind}
 
 
-def over_noises(e: Evidence, random: bool, arm: str) -> Comparison:
+def over_noises(e: Evidence, random: bool, arm: str) -> evidence.Comparison:
     """ASR above an arm on average over the noises of a kind, of which every seed gives one number, and by noise."""
     settings, arms = accuracies_by_noise(e, random), (FAITHFUL, arm)
     by_noise = over_settings(arm, settings, (FAITHFUL,))
-    complete = [name for name, groups in settings.items() if fewest_seeds(groups, arms) >= design.FEWEST_SEEDS]
+    complete = [name for name, groups in settings.items() if evidence.fewest_seeds(groups, arms) >= design.FEWEST_SEEDS]
     if not complete:
         return by_noise
-    means: Groups = {}
+    means: evidence.Groups = {}
     for name in arms:
         by_seed = [{result.seed: result.accuracy for result in e.results("noise", noise)[name]} for noise in complete]
         seeds = sorted(set.intersection(*map(set, by_seed)))
@@ -472,12 +443,12 @@ def judge_steadiness(e: Evidence) -> tuple[Verdict, str]:
     deciding = {
         name: groups
         for name, groups in settings.items()
-        if fewest_seeds(groups, (FAITHFUL, PLAIN)) >= design.FEWEST_SEEDS
+        if evidence.fewest_seeds(groups, (FAITHFUL, PLAIN)) >= design.FEWEST_SEEDS
     }
     level = corrected(len(deciding))
     logs = {name: log_variance_ratio(groups[FAITHFUL], groups[PLAIN], level) for name, groups in deciding.items()}
-    ratios = "; ".join(f"{name} {exponential_text(log, '.2g')} (n = {log.n})" for name, log in logs.items())
-    compared = Comparison(logs, ratios or "none", among, design.FEWEST_SEEDS)
+    ratios = "; ".join(f"{name} {evidence.exponential_text(log, '.2g')} (n = {log.n})" for name, log in logs.items())
+    compared = evidence.Comparison(logs, ratios or "none", among, design.FEWEST_SEEDS)
     words = f"{compared.lacking}Variance over the plain network's, below 1 where the claim is right: {compared.words}."
     return compared.verdict(-1), words
 
@@ -634,8 +605,8 @@ STARTS = tables_of_part("starts", "Where psi starts (Table 13)", "--train --part
     with_margin("beside", "true of some, false of others by the old rule and by this one"),
     accuracies(
         {
-            ("beside", design.SMALL_SCALE): dict.fromkeys(MODULES, 0.0)
-            | {f"{name} + ASR({name})": gain for name, gain in zip(MODULES, (2.0, 0.4, 1.9, 1.8), strict=True)}
+            ("beside", design.SMALL_SCALE): dict.fromkeys(design.MODULES, 0.0)
+            | {f"{name} + ASR({name})": gain for name, gain in zip(design.MODULES, (2.0, 0.4, 1.9, 1.8), strict=True)}
         }
     ),
     "+0.4 to +2.0 points, as of ResNet-164 on CIFAR-100 in Table 4",
@@ -647,20 +618,20 @@ def judge_beside(e: Evidence) -> tuple[Verdict, str]:
     difference.
     """
     scales = e.by_scale("beside")
-    pairs = {module: f"{module} + ASR({module})" for module in MODULES}
+    pairs = {module: f"{module} + ASR({module})" for module in design.MODULES}
     arms = (*pairs, *pairs.values())
-    deciding = [scale for scale, groups in scales.items() if fewest_seeds(groups, arms) >= design.FEWEST_SEEDS]
+    deciding = [scale for scale, groups in scales.items() if evidence.fewest_seeds(groups, arms) >= design.FEWEST_SEEDS]
     level = corrected(len(deciding) * len(pairs))
     beyond: dict[str, Estimate] = {}
     words = []
     for scale, groups in scales.items():
         gains = [over_seeds(alone, groups, [both], level) for alone, both in pairs.items()]
         by_arm = {both: gain for gained in gains for both, gain in gained.items()}
-        counts = count_seeds(groups, pairs.values())
+        counts = evidence.count_seeds(groups, pairs.values())
         words.append(f"{scale}: {listing(by_arm)} ({counts})" if by_arm else f"{scale}: {counts}")
         beyond |= {f"{both}, {scale}": gain for both, gain in by_arm.items() if scale in deciding}
     among = {f"{arm}, {scale}": groups.get(arm, []) for scale, groups in scales.items() for arm in arms}
-    compared = Comparison(beyond, "; ".join(words), among, design.FEWEST_SEEDS)
+    compared = evidence.Comparison(beyond, "; ".join(words), among, design.FEWEST_SEEDS)
     sentence = f"{compared.lacking}Points above the live module alone, {compared.words}."
     return compared.verdict(negligible=NEGLIGIBLE["beside"]), sentence
 
@@ -712,7 +683,7 @@ def judge_transformers(e: Evidence) -> tuple[Verdict, str]:
     groups = e.accuracies("backbones", design.TRANSFORMER)
     compared = over_settings(PLAIN, {design.TRANSFORMER: groups}, (FAITHFUL,))
     words = f"{compared.lacking}Points above the transformer without ASR, {compared.words}."
-    other = over_seeds(LAYER_SCALE, groups, (FAITHFUL,))
+    other = over_seeds(design.LAYER_SCALE, groups, (FAITHFUL,))
     above = f" ASR lies {interval_text(other[FAITHFUL], '+.2f')} points above LayerScale." if other else ""
     words += (
         f"{above} A comparison with LayerScale says nothing about attention: the paper begins all weights of the head "
@@ -756,7 +727,7 @@ def backbone_rows(e: Evidence) -> list[dict]:
         for name in filter(results.get, results):
             paper = printed_of_backbone(column, e.plan.arguments.dataset) if name == FAITHFUL else ""
             above = {"above plain [95 %]": interval_cell(beyond, name), "paper (%)": paper}
-            rows.append({"backbone": column} | arm_cells(name, groups[name]) | above)
+            rows.append({"backbone": column} | evidence.arm_cells(name, groups[name]) | above)
     return rows
 
 

@@ -6,6 +6,7 @@ the worlds that they are tried in, then its figure, tables and words.
 
 import copy
 import dataclasses
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,27 +18,8 @@ import netbridge as nb
 from netbridge.tracing import gates
 from netbridge.train import loop
 from odelab.plot import style as stylesheet
-from studies.asr import design
-from studies.asr.evidence import (
-    START_IMAGES,
-    STUDY,
-    Evidence,
-    Groups,
-    Result,
-    World,
-    correlation,
-    exhibit,
-    exponential_text,
-    five_digits,
-    group_by_name,
-    load_network,
-    mean_over_images,
-    measure,
-    networks_rule,
-    number_text,
-    over_networks,
-    right_answers,
-)
+from studies.asr import design, evidence
+from studies.asr.evidence import Evidence, exhibit, group_by_name, networks_rule, over_networks
 from studies.lab import jobs, networks
 from studies.lab.command import plain_errors
 from studies.lab.figures import MARKS, hide_scales, label_panels, panels, reach_of, use_axes
@@ -149,9 +131,9 @@ def training_images(data) -> torch.Tensor:
 def measure_shares(name: str, seed, path: Path, data, images: int, resamples: int) -> tuple[Shares, list]:
     """The statistics of one network, and its gates on the training images."""
     shown = training_images(data)
-    first, start = shown[:START_IMAGES], before_training(path)
+    first, start = shown[: evidence.START_IMAGES], before_training(path)
     before = [] if start is None else nb.gates(gates.with_fresh_statistics(start, first), first)
-    after = nb.gates(load_network(path), shown)
+    after = nb.gates(evidence.load_network(path), shown)
     some = min(images, len(shown))
     chosen, labels = choices(some, resamples, seed=0), data.train_labels[:some]
     ends = [gate.h.mean(0) for gate in after]
@@ -164,7 +146,7 @@ def measure_shares(name: str, seed, path: Path, data, images: int, resamples: in
         untrained=[gate.share for gate in before] or [float("nan")] * len(after),
         pooled=[gates.constant_share(gate.pooled[:some]) for gate in after],
         classes=[class_share(gate.h[:some], labels) for gate in after],
-        origin=[correlation(a.double(), b.double()) for a, b in zip(starts, ends, strict=True)],
+        origin=[evidence.correlation(a.double(), b.double()) for a, b in zip(starts, ends, strict=True)],
         start=[x.numpy() for x in starts],
         end=[x.numpy() for x in ends],
         alive=[gate.alive for gate in after],
@@ -226,7 +208,7 @@ def judge_approach(e: Evidence) -> tuple[Verdict, str]:
     of a network: above 0, by module, over networks, by intervals that hold together. Gates that begin as exact
     constants are left out.
     """
-    differences: Groups = {}
+    differences: evidence.Groups = {}
     for name, of_module in group_by_name(e.shares).items():
         changes = [
             [
@@ -444,10 +426,10 @@ def share_rows(shares: list[Shares]) -> list[dict]:
             "seed": network.seed,
             "block": k + 1,
             "share, trained [95 %]": interval_text(network.share[k], ".2f"),
-            "share, untrained": number_text(network.untrained[k]),
-            "share of the input (GAP)": number_text(network.pooled[k]),
-            "of the variance over images, the classes'": number_text(network.classes[k]),
-            "correlation of start and end": number_text(network.origin[k]),
+            "share, untrained": evidence.number_text(network.untrained[k]),
+            "share of the input (GAP)": evidence.number_text(network.pooled[k]),
+            "of the variance over images, the classes'": evidence.number_text(network.classes[k]),
+            "correlation of start and end": evidence.number_text(network.origin[k]),
             "hidden units alive": f"{network.alive[k]} of {network.hidden[k]}" if network.hidden[k] else "no head",
         }
         for network in shares
@@ -478,13 +460,13 @@ class Replaced:
 
 def replace_gates(shares: Shares, after, path: Path, data, images: int) -> Replaced:
     """The test accuracy with every gate at its mean over training images, also with statistics taken anew."""
-    net = load_network(path)
+    net = evidence.load_network(path)
     constant = gates.with_constant_gates(net, [gate.h.mean(0) for gate in after])
     anew = gates.with_fresh_statistics(constant, data.normalised(data.train_images[: 8 * 128]))
-    right = right_answers(net, data, images)
+    right = evidence.right_answers(net, data, images)
     sequential = gates.with_constant_gates(net, mean_gates_in_turn(net, training_images(data)))
-    others = (right_answers(other, data, images) for other in (constant, sequential, anew))
-    change, in_turn, with_anew = (mean_over_images(100.0 * (answers - right)) for answers in others)
+    others = (evidence.right_answers(other, data, images) for other in (constant, sequential, anew))
+    change, in_turn, with_anew = (evidence.mean_over_images(100.0 * (answers - right)) for answers in others)
     mean_share = float(np.nanmean([e.value for e in shares.share]))
     return Replaced(shares.name, shares.seed, 100 * float(right.mean()), change, in_turn, with_anew, mean_share)
 
@@ -514,11 +496,11 @@ def mean_gates_in_turn(net, images) -> list[torch.Tensor]:
 
 def constant_copy(path: Path, data) -> nb.Network:
     """The network of a checkpoint with every gate at its mean over the first training images."""
-    net = load_network(path)
+    net = evidence.load_network(path)
     return gates.with_constant_gates(net, [gate.h.mean(0) for gate in nb.gates(net, training_images(data))])
 
 
-def fine_tune(run: design.Run, data, work: Path, destination: Path, device=None, keep: bool = False) -> Result:
+def fine_tune(run: design.Run, data, work: Path, destination: Path, device=None, keep: bool = False) -> evidence.Result:
     """Put constants in place of a shipped network's gates, train the other weights on, and compare with the gates.
 
     The constants do not learn: otherwise they would be another step size per channel and not the mean gates.
@@ -529,21 +511,21 @@ def fine_tune(run: design.Run, data, work: Path, destination: Path, device=None,
     for block in net.blocks:
         block.controller.requires_grad_(False)
     path = work / f"{run.stem}.safetensors"
-    with plain_errors(STUDY):
+    with plain_errors(evidence.STUDY):
         about = {"controller": job.label, "depth": job.depth}
         net = loop.train(net, data, job.recipe, job.seed, path, about, device).to("cpu")
     images = len(data.test_labels)
-    before, after = (right_answers(either, data, images) for either in (load_network(live), net))
-    change = mean_over_images(100.0 * (after - before))
-    beyond = tuple(five_digits(value) for value in (change.value, change.low, change.high))
-    result = measure(run, net, data, path.with_suffix(".jsonl"), beyond)
+    before, after = (evidence.right_answers(either, data, images) for either in (evidence.load_network(live), net))
+    change = evidence.mean_over_images(100.0 * (after - before))
+    beyond = tuple(evidence.five_digits(value) for value in (change.value, change.low, change.high))
+    result = evidence.measure(run, net, data, path.with_suffix(".jsonl"), beyond)
     result.write(destination / f"{run.stem}.json")
     if not keep:
         remove_training(path)
     return result
 
 
-def replaced(mean: float, null: float, spread: float) -> World:
+def replaced(mean: float, null: float, spread: float) -> evidence.World:
     """Points gained by constants in place of gates, on average over modules: `null` without an effect."""
 
     def world(chance, effect, n):
@@ -767,9 +749,10 @@ def judge_first_decay(e: Evidence) -> tuple[Verdict, str]:
     words = f"{compared.lacking}Movement of the gates in the epoch behind the decay, over their deviation: "
     if not any(compared.among.values()):
         return compared.undecided, f"{words}{compared.words}."
+    shown = {name: evidence.exponential_text(mean) for name, mean in compared.beyond.items()}
     parts = [
-        f"{name} {exponential_text(compared.beyond[name]) if name in compared.beyond else f'{np.median(moved):.2f}'} "
-        f"(n = {len(moved)}), before the decay {np.median(before[name]):.2f}"
+        f"{name} {shown.get(name, f'{np.median(moved):.2f}')} (n = {len(moved)}), before the decay "
+        f"{np.median(before[name]):.2f}"
         for name, moved in behind.items()
         if moved
     ]
@@ -809,6 +792,16 @@ def show_dynamics(page: Page, e: Evidence) -> None:
         "How far gates, scales of normalisations and logits move from one epoch to the next, relative to their own "
         f"spread. The rate drops after epochs {' and '.join(map(str, e.plan.usual_dynamics['drops']))} where it drops.",
     )
+    first = {name: results[0].log for name, results in e.results("dynamics").items() if results}
+    means = {name: [record["means"] for record in log if "means" in record] for name, log in first.items()}
+    if means := {name: epochs for name, epochs in means.items() if epochs}:
+        page.figure(
+            draw_means(means),
+            "channels",
+            "The mean gate of every channel (from top to bottom) after every epoch (from left to right), in the last "
+            "block of each stage; light is large, each block on a scale of its own. Stripes that keep their colour "
+            "from the first epoch on are gates that training does not move.",
+        )
 
 
 DYNAMICS = exhibit(
@@ -835,12 +828,37 @@ def draw_dynamics(e: Evidence):
     return drawing
 
 
+def draw_means(means: dict[str, list]):
+    """Channel by epoch: mean gates in the last block of each stage, a row per module and recipe.
+
+    means  of each of them after every epoch a list of blocks, with a number for each channel
+    """
+    widths = {name: [len(channels) for channels in epochs[0]] + [0] for name, epochs in means.items()}
+    last = {name: [k for k, pair in enumerate(pairwise(of)) if pair[0] != pair[1]] for name, of in widths.items()}
+    columns = max(map(len, last.values()))
+    with stylesheet.figure(len(means), columns, height=1.3 * len(means) + 0.4) as (drawing, axes):
+        for row, (name, epochs) in zip(axes, means.items(), strict=True):
+            for axis, k in zip(row, last[name], strict=True):
+                values = np.array([epoch[k] for epoch in epochs]).T / 1000
+                image = axis.imshow(
+                    values, aspect="auto", interpolation="nearest", extent=(0.5, len(epochs) + 0.5, len(values), 0)
+                )
+                axis.grid(False)
+                axis.set_xticks(range(1, len(epochs) + 1))
+                axis.set_title(f"{name}, block {k + 1}", fontsize=7)
+                drawing.colorbar(image, ax=axis, shrink=0.9)
+            row[0].set_ylabel("channel")
+        for axis in axes[-1]:
+            axis.set_xlabel("epoch")
+    return drawing
+
+
 # ---- Spatial and transformer attention (Section 6 (4), Figure 29) ----
 
 
 def measure_spatial_gates(seed, path: Path, data, images: int) -> dict:
     """CBAM's spatial gates: per block the share of their variance that is the position's, and their mean maps."""
-    net = load_network(path)
+    net = evidence.load_network(path)
     seen: list[list] = [[] for _ in net.blocks]
     hooks = [
         block.controller.spatial_norm.register_forward_hook(
@@ -848,7 +866,7 @@ def measure_spatial_gates(seed, path: Path, data, images: int) -> dict:
         )
         for block, seen in zip(net.blocks, seen, strict=True)
     ]
-    right_answers(net, data, images)
+    evidence.right_answers(net, data, images)
     for hook in hooks:
         hook.remove()
     maps = [torch.cat(parts) for parts in seen]
@@ -932,7 +950,12 @@ def show_positions(page: Page, e: Evidence) -> None:
             "own scale. Above, the share of the variance that is the position's.",
         )
     rows = [
-        {"of": name, "seed": network["seed"], "block": number, "share that is the position's": number_text(share)}
+        {
+            "of": name,
+            "seed": network["seed"],
+            "block": number,
+            "share that is the position's": evidence.number_text(share),
+        }
         for name, networks in (("CBAM's spatial gate", e.spatial), ("ViT's attention", e.attention))
         for network in networks
         for number, share in enumerate(network["share"], 1)

@@ -199,8 +199,9 @@ class Observer:
 
     The record has, under "moved", how far the gates of every block, the scales of all normalisations and the logits
     went since the epoch before, each as mean absolute difference divided by the standard deviation of the same numbers;
-    and under "spread" the standard deviation over the channels of every block's mean gates. Of the first epoch nothing
-    is known of the one before. What it remembers of the last epoch is kept with the state of the training.
+    under "means" every block's mean gate of each channel, in thousandths; and under "spread" their standard deviation
+    over the channels. Of the first epoch nothing is known of the one before. What it remembers of the last epoch is
+    kept with the state of the training.
     """
 
     def __init__(self, data):
@@ -216,13 +217,15 @@ class Observer:
     @torch.no_grad()
     def __call__(self, net, record) -> dict:
         now = {f"gate {number}": gate.h for number, gate in enumerate(nb.gates(net, self.images))}
-        spread = [float(h.mean(0).std(correction=0)) for h in now.values()]
+        means = [h.mean(0) for h in now.values()]
+        seen: dict[str, list] = {"spread": [float(mean.std(correction=0)) for mean in means]}
+        seen["means"] = [(1000.0 * mean).round().int().tolist() for mean in means]
         now["scales"] = torch.cat([norm.weight.detach() for norm in net.modules() if isinstance(norm, nn.BatchNorm2d)])
         now["logits"] = net(self.images)
         before, self.before = self.before, now
         if before is None:
-            return {"spread": spread}
-        return {"spread": spread, "moved": {key: relative_change(before[key], now[key]) for key in now}}
+            return seen
+        return seen | {"moved": {key: relative_change(before[key], now[key]) for key in now}}
 
 
 def relative_change(before: torch.Tensor, after: torch.Tensor) -> float | None:

@@ -27,19 +27,9 @@ from netbridge.tracing.batches import channels_last
 from odelab.experiments.clock import interleave, quartiles, ratios
 from odelab.files import replacing
 from odelab.plot import style as stylesheet
-from studies.asr import design
+from studies.asr import design, evidence
 from studies.asr.design import FAITHFUL, LITERAL, PLAIN
-from studies.asr.evidence import (
-    BOUND_IMAGES,
-    Evidence,
-    Groups,
-    exhibit,
-    load_network,
-    mean_over_images,
-    networks_rule,
-    over_settings,
-    seeds_rule,
-)
+from studies.asr.evidence import Evidence, exhibit, over_settings, seeds_rule
 from studies.lab import networks
 from studies.lab.figures import MARKS, hide_scales
 from studies.lab.measurements import find_current
@@ -51,7 +41,7 @@ from studies.lab.verdicts import NOT_ASKABLE, Verdict, of_cases, of_closeness, r
 # ---- Theorem 6.1: the bound on a perturbation's growth ----
 
 
-def measure_bound(name: str, seed, path: Path, data, images: int = BOUND_IMAGES) -> dict:
+def measure_bound(name: str, seed, path: Path, data, images: int = evidence.BOUND_IMAGES) -> dict:
     """Theorem 6.1's bound of one network and what it measures, as numbers."""
     net = networks.read_subject(path).net
     bound = nb.perturbation_bound(net, data.normalised(data.test_images[:images]))
@@ -670,7 +660,7 @@ ROLL = 6  # pixels by which pictures are rolled
 
 def measure_class_maps(name: str, seed, path: Path, data, images: int) -> dict:
     """Grad-CAM of test images, straight and with the pictures rolled by six pixels to the right."""
-    net = load_network(path)
+    net = evidence.load_network(path)
     shown, labels = data.normalised(data.test_images[:images]), data.test_labels[:images]
     moved = torch.nn.functional.pad(shown, (ROLL, 0, 0, 0))[..., : shown.shape[3]]  # the mean colour comes in
     pictures = (shown, shown.roll(ROLL, dims=3), moved)
@@ -680,7 +670,7 @@ def measure_class_maps(name: str, seed, path: Path, data, images: int) -> dict:
     return {
         "name": name,
         "seed": seed,
-        "mass": mean_over_images(mass[mass.isfinite()].double()),
+        "mass": evidence.mean_over_images(mass[mass.isfinite()].double()),
         "shift": float((centres[1] - centres[0]).nanmean()),
         "padded": float((centres[2] - centres[0]).nanmean()),
         "cells": ROLL * straight.shape[2] / shown.shape[3],
@@ -699,7 +689,7 @@ def centre(chance, effect, n):
     return (Evidence(maps=maps),)
 
 
-@networks_rule(
+@evidence.networks_rule(
     "A bias to the centre is attention's.",
     "Figure 4",
     "after the data: until 2026-11-19 images were the units and every network a case, and the verdict was "
@@ -712,7 +702,7 @@ def judge_centre(e: Evidence) -> tuple[Verdict, str]:
     """The mass of class maps in the central quarter of the picture, mean over images: that of networks with a module
     above the plain networks', by Dunnett's intervals over networks.
     """
-    masses: Groups = {}
+    masses: evidence.Groups = {}
     for network in e.maps:
         masses.setdefault(network["name"], []).append(network["mass"].value)
     several = [name for name, values in masses.items() if len(values) >= design.FEWEST_NETWORKS and name != "plain"]

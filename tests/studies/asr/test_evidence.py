@@ -145,7 +145,10 @@ def test_an_observer_changes_no_bit_and_remembers_over_sessions(digits, tmp_path
     watched = trained(on_epoch=lambda net, record: seen.append(observer(net, record)))
     for (name, x), y in zip(trained().state_dict().items(), watched.state_dict().values(), strict=True):
         assert torch.equal(x, y), name
-    assert set(seen[0]) == {"spread"}
+    assert set(seen[0]) == {"spread", "means"}
+    assert [len(channels) for channels in seen[1]["means"]] == [4, 8, 8]
+    gates = nb.gates(watched.eval(), observer.images)
+    assert seen[1]["means"][0] == pytest.approx(1000 * gates[0].h.mean(0).numpy(), abs=0.5 + 1e-3)
     assert set(seen[1]["moved"]) == {"gate 0", "gate 1", "gate 2", "scales", "logits"}
 
 

@@ -54,6 +54,8 @@ def everything(plan) -> Evidence:
         rows |= evidence(part, design.SMALL_SCALE, **dict.fromkeys(arms, 80.0)).rows
     rows["finetuned", ""] = {"SE": [result(beyond=(-1.5, -2.0, -1.0))]}
     moved = [{"epoch": k, "moved": {"gate 0": 1 / k, "scales": 1 / k, "logits": 1.0}} for k in range(2, 9)]
+    for record in moved:
+        record["means"] = [[100 * record["epoch"], 500]]
     rows["dynamics", ""] = {"SE, steps": [result(log=moved)], "SE, cosine": []}
     e = Evidence(rows=rows, plan=plan, speed_depth=164 if plan.arguments.full else 56)
     e.shares = [shares("SE", 0), shares("SE", 1), shares("SRM", 0, 0.1, np.nan, np.nan)]
@@ -91,7 +93,7 @@ def test_every_figure_is_in_the_report_and_can_be_seen(shown):
     pictures = {path.stem for path in out.glob("*.png")}
     assert pictures == {
         "controls", "noise", "stripes", "shares", "origin", "replacement", "bounds", "gradcam", "spatial", "speed",
-        "dynamics", "style", "style_losses", "attention",
+        "dynamics", "channels", "style", "style_losses", "attention",
     }  # fmt: skip
     for name in pictures:
         assert f"]({name}.png)" in report
@@ -179,6 +181,17 @@ def test_marks_stand_where_the_numbers_are():
     drawing = accuracy.draw_noise(evidence("noise", "none", **{PLAIN: 60.0, HALF: 61.0}))
     heights = sorted(float(y) for line in drawing.axes[0].lines for y in line.get_ydata())
     assert heights == pytest.approx([59.9, 60.0, 60.1, 60.9, 61.0, 61.1])
+
+
+def test_a_heat_map_has_a_row_per_channel_and_a_column_per_epoch():
+    """Of the last block of each stage: here the second of 3 channels and the only one of 5."""
+    epochs = [[[10 * epoch] * 3, [epoch] * 3, [epoch, 1, 2, 3, 4]] for epoch in range(4)]
+    drawing = attention_values.draw_means({"SE, steps": epochs})
+    maps = {axis.get_title(): axis.images[0].get_array() for axis in drawing.axes if axis.get_title()}
+    assert {title: values.shape for title, values in maps.items()} == {
+        "SE, steps, block 2": (3, 4), "SE, steps, block 3": (5, 4)
+    }  # fmt: skip
+    assert maps["SE, steps, block 3"][0].tolist() == pytest.approx([0.0, 0.001, 0.002, 0.003])
 
 
 def test_the_stripes_are_those_of_the_median_block_and_of_the_worst():
