@@ -169,7 +169,6 @@ def say_living(e: Evidence, arm: str) -> str:
 
 
 def show_controls(page: Page, e: Evidence) -> None:
-    """ASR beside arms that have no attention."""
     groups = {title: e.accuracies(part) for part, title in (("small", "small scale"), ("controls", "large scale"))}
     scales = {title: arms for title, arms in groups.items() if sum(map(bool, arms.values())) > 1}
     if not scales:
@@ -454,7 +453,6 @@ def judge_steadiness(e: Evidence) -> tuple[Verdict, str]:
 
 
 def show_noise(page: Page, e: Evidence) -> None:
-    """Accuracy under noise in the normalisations."""
     rows = noise_rows(e)
     if not rows:
         return
@@ -694,7 +692,6 @@ def judge_transformers(e: Evidence) -> tuple[Verdict, str]:
 
 
 def show_backbones(page: Page, e: Evidence) -> None:
-    """Where h stands in other networks than ResNets, and their accuracies."""
     if not e.shapes:
         return
     page.words(

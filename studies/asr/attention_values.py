@@ -317,7 +317,6 @@ def judge_priors(e: Evidence) -> tuple[Verdict, str]:
 
 
 def show_stripes(page: Page, e: Evidence) -> None:
-    """How much of the gates' variance is the channel's."""
     if not e.shares:
         return
     page.words(
@@ -637,7 +636,6 @@ def judge_rest(e: Evidence) -> tuple[Verdict, str]:
 
 
 def show_replacement(page: Page, e: Evidence) -> None:
-    """What constants in the place of gates cost."""
     if not e.replaced:
         return
     page.figure(
@@ -783,7 +781,6 @@ def movement(result, what: str, behind: int) -> float:
 
 
 def show_dynamics(page: Page, e: Evidence) -> None:
-    """How far everything moves from epoch to epoch."""
     if not any(e.results("dynamics").values()):
         return
     page.figure(
@@ -927,7 +924,6 @@ def judge_spatial(e: Evidence) -> tuple[Verdict, str]:
 
 
 def show_positions(page: Page, e: Evidence) -> None:
-    """How constant spatial gates and the attention of transformers are."""
     if not (e.spatial or e.attention):
         return
     page.words(

@@ -89,7 +89,6 @@ def judge_bound(e: Evidence) -> tuple[Verdict, str]:
 
 
 def show_growth(page: Page, e: Evidence) -> None:
-    """The bound on a perturbation's growth beside the largest growth found."""
     if not e.bounds:
         return
     page.figure(
@@ -272,7 +271,6 @@ def judge_speed(e: Evidence) -> tuple[Verdict, str]:
 
 
 def show_speed(page: Page, e: Evidence) -> None:
-    """Speed of networks with modules, and how exact merging is."""
     if e.speeds:
         page.figure(
             draw_speeds(e.speeds),
@@ -568,7 +566,6 @@ def judge_paintings(e: Evidence) -> tuple[Verdict, str]:
 
 
 def show_styles(page: Page, e: Evidence) -> None:
-    """Pictures repainted, and their scores."""
     if not e.painted:
         return
     page.words(
@@ -715,7 +712,6 @@ def judge_centre(e: Evidence) -> tuple[Verdict, str]:
 
 
 def show_maps(page: Page, e: Evidence) -> None:
-    """Where in a picture the networks look."""
     if not e.maps:
         return
     page.words("Behind an average over the map and a linear layer, Grad-CAM is CAM: one forward pass.")
