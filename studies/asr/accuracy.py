@@ -83,7 +83,7 @@ def printed(part: str, dataset: str) -> dict[str, float]:
     if part == "bare":
         return dict.fromkeys(BARE_READINGS, design.TABLE_9[column])
     if part == "uses":
-        return {f"{k} use{'s' * (k > 1)}": value for k, value in enumerate(design.TABLE_6["SE"], 1)}
+        return by_uses(design.TABLE_6["SE"])
     if part == "fixed":
         return design.TABLE_7["SE"]
     if part == "starts":
@@ -96,12 +96,19 @@ def printed(part: str, dataset: str) -> dict[str, float]:
     return alone
 
 
+def by_uses(values: tuple[float, ...]) -> dict[str, float]:
+    """Numbers of one to four uses, by the arms' names."""
+    return {f"{k} use{'s' * (k > 1)}": value for k, value in enumerate(values, 1)}
+
+
 def put_table(page: Page, e: Evidence, part: str, title: str, column: str = "", name: str = "") -> None:
     """The arms of a part and column beside what the paper prints of them."""
-    dataset, depth = e.plan.arguments.dataset, 83 if part == "starts" else 164
-    heading = "" if part == "origin" else f"paper, ResNet-{depth}, {USUAL[column_of(part, dataset)]} (%)"
-    values = printed(part, dataset) if heading else {}
-    page.table(name or part, evidence.result_rows(e, part, column, values, heading), title)
+    dataset, depth, columns = e.plan.arguments.dataset, 83 if part == "starts" else 164, {}
+    if part != "origin":
+        columns[f"paper, ResNet-{depth}, {USUAL[column_of(part, dataset)]} (%)"] = printed(part, dataset)
+    if part == "uses" and dataset == "cifar100":
+        columns["paper, ResNet-164, CIFAR-100, top-5 (%)"] = by_uses(design.TABLE_14_TOP5["SE"])
+    page.table(name or part, evidence.result_rows(e, part, column, columns), title)
 
 
 def tables_of_part(part: str, title: str, options: str, judge: Rule) -> Exhibit:

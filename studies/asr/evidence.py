@@ -68,6 +68,11 @@ class Result(Score):
         errors = self.test_errors if self.noisy is None else self.noisy[0]
         return 100.0 * (self.test_images - errors) / self.test_images
 
+    @property
+    def top5(self) -> float:
+        """Per cent of the test images whose class is among the five largest logits; NaN where classes are few."""
+        return 100.0 * self.log[-1].get("test_top5", math.nan) if self.log else math.nan
+
 
 def find(run: Run, folders) -> Result | None:
     """The result of exactly this network in the first folder that has one."""
@@ -535,17 +540,17 @@ def living_units(blocks: list[dict]) -> tuple[int, ...]:
     return tuple(map(sum, zip(*((*block["alive"], block["hidden"]) for block in blocks), strict=True)))
 
 
-def result_rows(e: Evidence, part: str, column: str = "", printed: Mapping[str, float] | None = None, paper: str = ""):
-    """Every arm of a part with its seeds, its score, what lives in its heads, and the paper's number.
+def result_rows(e: Evidence, part: str, column: str, printed: Mapping[str, Mapping[str, float]]) -> list[dict]:
+    """Every arm of a part with its seeds, its score, what lives in its heads, and the paper's numbers.
 
-    printed  the paper's accuracies by arm
-    paper    the name of their column; "" for none
+    printed  columns of the paper: accuracies by arm
     """
     results, groups = e.results(part, column), e.accuracies(part, column)
     if PLAIN not in groups:
         near = "small" if column == design.SMALL_SCALE else "controls"
         groups = groups | {PLAIN: e.accuracies(near).get(PLAIN, [])}
     beyond = over_seeds(PLAIN, groups, [name for name in results if name != PLAIN])
+    many = any(np.isfinite(result.top5) for of_arm in results.values() for result in of_arm)  # classes
     rows = []
     for name, of_arm in results.items():
         if of_arm:
@@ -553,8 +558,9 @@ def result_rows(e: Evidence, part: str, column: str = "", printed: Mapping[str, 
             row["test loss"] = f"{np.mean([result.test_loss for result in of_arm]):.4f}"
             row[f"above {PLAIN} [95 %]"] = interval_cell(beyond, name)
             row |= living_cells(of_arm)
-            if paper:
-                row[paper] = f"{printed[name]:.2f}" if printed and name in printed else ""
+            if many:
+                row["top-5 (%)"] = number_text(float(np.mean([result.top5 for result in of_arm])))
+            row |= {title: f"{by_arm[name]:.2f}" if name in by_arm else "" for title, by_arm in printed.items()}
             rows.append(row)
     return rows
 

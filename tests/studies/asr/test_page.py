@@ -230,7 +230,18 @@ def test_noises_stand_in_their_order_and_their_names_do_not_overlap():
 def test_a_table_of_arms_that_have_no_seed_says_so():
     rows = accuracy.noise_rows(evidence("noise", "none", **{PLAIN: 60.0, HALF: None}))
     assert rows[0][f"{HALF} (%)"] == "n = 0"
-    assert result_rows(Evidence(), "small") == []
+    assert result_rows(Evidence(), "small", "", {}) == []
+
+
+def test_the_top_5_of_table_14_stands_where_the_log_has_it():
+    """Networks of more than twenty classes have it; the last epoch's counts."""
+    log = [{"epoch": epoch, "test_top5": 0.9 + 0.02 * epoch} for epoch in (1, 2)]
+    many = Evidence(rows={("uses", ""): {"2 uses": seeds_of(75.0, log=log), "3 uses": seeds_of(75.0)}})
+    two, three = result_rows(many, "uses", "", {"paper": {"2 uses": 93.99}})
+    assert (two["top-5 (%)"], two["paper"]) == ("94.00", "93.99")
+    assert (three["top-5 (%)"], three["paper"]) == ("undefined", "")
+    few = Evidence(rows={("uses", ""): {"2 uses": seeds_of(75.0)}})
+    assert "top-5 (%)" not in result_rows(few, "uses", "", {})[0]
 
 
 def test_psi_stands_beside_what_decay_alone_would_make_of_it(tmp_path):
