@@ -38,14 +38,14 @@ def with_margin(claim: str, verdicts: str) -> str:
     )
 
 
-def accuracies(parts: Mapping[tuple[str, str], Mapping[str, float]], deviation: float = SMALL_DEVIATION) -> World:
+def make_accuracies(parts: Mapping[tuple[str, str], Mapping[str, float]], deviation: float = SMALL_DEVIATION) -> World:
     """Accuracies by part and column of a table, with what the effect adds to every arm."""
     return lambda chance, effect, n: (
         Evidence({part: draw_arms(chance, effect, n, gains, deviation) for part, gains in parts.items()}),
     )
 
 
-def both_scales(gains: Mapping[str, float]) -> World:
+def make_both_scales(gains: Mapping[str, float]) -> World:
     """The controls at the small scale; with more than three seeds of them, three at the large one, too."""
 
     def world(chance, effect, n):
@@ -57,10 +57,10 @@ def both_scales(gains: Mapping[str, float]) -> World:
     return world
 
 
-def ablation(part: str, gains: Mapping[str, float]) -> World:
+def make_ablation(part: str, gains: Mapping[str, float]) -> World:
     """The arms of a part at the small scale, beside ASR as it usually is."""
     usual = {FAITHFUL: 0.0, **{arm: gain for arm, gain in gains.items() if arm in design.CONTROLS}}
-    return accuracies({("small", ""): usual, (part, design.SMALL_SCALE): gains})
+    return make_accuracies({("small", ""): usual, (part, design.SMALL_SCALE): gains})
 
 
 # ---- What the paper prints of the arms of a part, and the tables of a part ----
@@ -128,7 +128,7 @@ def tables_of_part(part: str, title: str, options: str, judge: Rule) -> Exhibit:
     "ASR raises accuracy at no cost in inference.",
     "Tables 2 and 3",
     with_margin("gain", "undecided by the old rule and by this one"),
-    both_scales({PLAIN: 0.0, FAITHFUL: 1.5, LITERAL: 1.5}),
+    make_both_scales({PLAIN: 0.0, FAITHFUL: 1.5, LITERAL: 1.5}),
     "+1.5 points, as on CIFAR-10 in Table 3",
     needed=NEEDED["controls"],
     negligible=NEGLIGIBLE["gain"],
@@ -148,7 +148,7 @@ def judge_gain(e: Evidence) -> tuple[Verdict, str]:
     "It is the attention module that does it.",
     "Sections 1 and 4",
     with_margin("gain", "undecided by the old rule and by this one"),
-    both_scales({FAITHFUL: 1.5, HALF: 0.0, GAMMA: 0.0, BIAS: 0.0}),
+    make_both_scales({FAITHFUL: 1.5, HALF: 0.0, GAMMA: 0.0, BIAS: 0.0}),
     "+1.5 points above controls that do nothing, as above the plain network in Table 3",
     needed=NEEDED["controls"],
     negligible=NEGLIGIBLE["gain"],
@@ -280,7 +280,7 @@ def decay_alone(recipe: dict, specification: dict, images: int = 50_000) -> floa
     "Without the module a vector alone gains much less.",
     "Table 9",
     "after the data: until 2026-11-19 Table 9 had no verdict, and its three seeds had been seen",
-    ablation("bare", dict.fromkeys(BARE_READINGS, -1.6)),
+    make_ablation("bare", dict.fromkeys(BARE_READINGS, -1.6)),
     "-1.6 points of every vector, as by Tables 3 and 9 on CIFAR-10",
     needed=NEEDED["bare"],
     negligible=NEGLIGIBLE["module"],
@@ -319,7 +319,7 @@ CONSTANT_NOISE = {  # of made-up worlds: deviation of the plain networks, and of
 RANDOM_NOISE = {"random 0.1": (0.26, 0.13), "random 0.2": (0.29, 0.14), "random 0.3": (0.59, 0.12)}  # as in Table 8
 
 
-def constant_noise(other: str) -> World:
+def make_constant_noise(other: str) -> World:
     """ASR and another arm under every constant noise, with the paper's gains."""
 
     def world(chance, effect, n):
@@ -333,13 +333,13 @@ def constant_noise(other: str) -> World:
     return world
 
 
-def random_noise(chance, effect, n):
+def make_random_noise(chance, effect, n):
     """ASR and the plain network under random noise, with the paper's gain."""
     gains = {FAITHFUL: design.PAPERS_EFFECTS["random noise"], PLAIN: 0.0}
-    return accuracies({("noise", name): gains for name in RANDOM_NOISE})(chance, effect, n)
+    return make_accuracies({("noise", name): gains for name in RANDOM_NOISE})(chance, effect, n)
 
 
-def steadiness(chance, effect, n):
+def make_steadiness(chance, effect, n):
     """Both under random noise with equal means, and with the paper's deviations over seeds."""
     rows = {
         ("noise", name): draw_arms(chance, 0.0, n, {PLAIN: 0.0}, plain)
@@ -377,7 +377,7 @@ def over_noises(e: Evidence, random: bool, arm: str) -> evidence.Comparison:
     "after the data: until 2026-11-19 this and the next claim were one, decided noise by noise with a pooled "
     "deviation, and its verdict was undecided. With three seeds seen they were parted, because they have different "
     "answers, and the average over the noises came in, because deviations differ tenfold under single ones",
-    constant_noise(PLAIN),
+    make_constant_noise(PLAIN),
     "+1.4 to +36.4 points, by noise, as in Table 8",
 )
 def judge_constant_noise(e: Evidence) -> tuple[Verdict, str]:
@@ -396,7 +396,7 @@ def judge_constant_noise(e: Evidence) -> tuple[Verdict, str]:
     "Table 8",
     "after the data: until 2026-11-19 this and the claim before were one, decided noise by noise, and its "
     "verdict was undecided. The margin is that of 2 points which constants in place of gates had from the beginning",
-    constant_noise(HALF),
+    make_constant_noise(HALF),
     "+1.4 to +36.4 points, by noise, as above plain in Table 8",
     negligible=design.COSTS_LITTLE,
 )
@@ -415,7 +415,7 @@ def judge_more_than_half(e: Evidence) -> tuple[Verdict, str]:
     "after the data: until 2026-11-19 this and the next claim were one, decided noise by noise, and its verdict "
     "was true of some, false of others. With three seeds seen they were parted, because they have different answers, "
     "and the average over the noises came in, as under constant noise",
-    random_noise,
+    make_random_noise,
     "+2.1 points under every noise, as in Table 8",
     negligible=NEGLIGIBLE["random noise"],
 )
@@ -436,7 +436,7 @@ def judge_random_noise(e: Evidence) -> tuple[Verdict, str]:
     "Table 8",
     "after the data: until 2026-11-19 this and the claim before were one, and its verdict was true of some, "
     "false of others. That the variance is judged at all was settled when one forty times as large had been seen",
-    steadiness,
+    make_steadiness,
     "deviations of 0.13, 0.14 and 0.12 points for 0.26, 0.29 and 0.59, as in Table 8",
     needed=NEEDED["noise"],
 )
@@ -530,7 +530,7 @@ def noise_rows(e: Evidence) -> list[dict]:
     "Several uses help, up to two or three.",
     "Tables 6 and 14",
     with_margin("uses", "undecided by the old rule, which one open case left undecided"),
-    ablation("uses", {"2 uses": 0.51, "3 uses": 0.36}),
+    make_ablation("uses", {"2 uses": 0.51, "3 uses": 0.36}),
     "+0.5 points of two uses and +0.4 of three, as in Table 6",
     needed=NEEDED["uses"],
     negligible=NEGLIGIBLE["uses"],
@@ -558,7 +558,7 @@ USES = tables_of_part(
     "psi must be learnt.",
     "Table 7",
     with_margin("fixed", "until then one claim with the next; undecided by the old rule and by this one"),
-    ablation("fixed", dict(zip(design.FIXED, (-0.18, -0.27, -0.29, -0.8, -0.34, -0.43), strict=True))),
+    make_ablation("fixed", dict(zip(design.FIXED, (-0.18, -0.27, -0.29, -0.8, -0.34, -0.43), strict=True))),
     "-0.2 to -0.8 points, as in Table 7",
     needed=NEEDED["fixed"],
     negligible=NEGLIGIBLE["fixed"],
@@ -581,7 +581,7 @@ def judge_learnt_psi(e: Evidence) -> tuple[Verdict, str]:
     "Table 13",
     "after the data: until 2026-11-19 only Table 7 had a vote on this claim, and Table 13's three seeds had been "
     "seen. The margin is half of what the paper prints",
-    ablation("starts", dict(zip(design.STARTS, (-0.27, -0.68, -0.66, -0.8, -0.68), strict=True))),
+    make_ablation("starts", dict(zip(design.STARTS, (-0.27, -0.68, -0.66, -0.8, -0.68), strict=True))),
     "-0.3 to -0.8 points, as in Table 13",
     needed=NEEDED["starts"],
     negligible=NEGLIGIBLE["first value"],
@@ -608,7 +608,7 @@ STARTS = tables_of_part("starts", "Where psi starts (Table 13)", "--train --part
     "ASR raises accuracy beside a live module.",
     "Table 4",
     with_margin("beside", "true of some, false of others by the old rule and by this one"),
-    accuracies(
+    make_accuracies(
         {
             ("beside", design.SMALL_SCALE): dict.fromkeys(design.MODULES, 0.0)
             | {f"{name} + ASR({name})": gain for name, gain in zip(design.MODULES, (2.0, 0.4, 1.9, 1.8), strict=True)}
@@ -656,7 +656,7 @@ PRINTED_ELSEWHERE = {"ViT": "ImageNet: +0.31 to +1.12", "MobileNetV2": "not in t
     "ASR raises accuracy on top of RepVGG and ACNet.",
     "Table 5",
     with_margin("other methods", "undecided by the old rule, which one open case left undecided"),
-    accuracies({("backbones", name): {PLAIN: 0.0, FAITHFUL: 0.8} for name in design.SRP}, 0.8),
+    make_accuracies({("backbones", name): {PLAIN: 0.0, FAITHFUL: 0.8} for name in design.SRP}, 0.8),
     "+0.8 points, as on CIFAR-100 in Table 5 on average",
     needed=NEEDED["backbones"],
     negligible=NEGLIGIBLE["other methods"],
@@ -676,7 +676,7 @@ def judge_other_methods(e: Evidence) -> tuple[Verdict, str]:
     "Table 2",
     "after the data: until 2026-11-19 ASR had to lie above LayerScale, too, and the verdict was undecided. With "
     "three seeds seen LayerScale was taken out, because as the paper initialises it ASR is LayerScale and one number",
-    accuracies({("backbones", design.TRANSFORMER): {PLAIN: 0.0, FAITHFUL: 0.7}}, 0.7),
+    make_accuracies({("backbones", design.TRANSFORMER): {PLAIN: 0.0, FAITHFUL: 0.7}}, 0.7),
     "+0.7 points, as in Table 2 on average",
     needed=NEEDED["backbones"],
     negligible=NEGLIGIBLE["transformers"],

@@ -46,7 +46,7 @@ MODULES = {  # how far modules lie from their mean, and how far their networks d
 }
 
 
-def by_module(chance, n: int, mean: float, deviation: float, spread: float = 0.0, modules=tuple(MODULES)):
+def draw_modules(chance, n: int, mean: float, deviation: float, spread: float = 0.0, modules=tuple(MODULES)):
     """Module, seed and a number for every network: modules differ in their means and in how their networks scatter."""
     for name in modules:
         apart, scatter = MODULES[name]
@@ -54,7 +54,7 @@ def by_module(chance, n: int, mean: float, deviation: float, spread: float = 0.0
             yield name, seed, float(value)
 
 
-def share(name: str, after: float, before: float = np.nan, origin: float = np.nan) -> SimpleNamespace:
+def make_share(name: str, after: float, before: float = np.nan, origin: float = np.nan) -> SimpleNamespace:
     """The shares of a network of one block."""
     return SimpleNamespace(name=name, share=[SimpleNamespace(value=after)], untrained=[before], origin=[origin])
 
@@ -190,17 +190,17 @@ def class_share(h: torch.Tensor, labels: torch.Tensor) -> float:
     return float(sum(parts)) / total if total > 0 else float("nan")
 
 
-def approach(chance, effect, n):
+def make_approach(chance, effect, n):
     """Shares that training makes larger by 0.1 to 0.3, or that only scatter around what they were."""
-    drawn = by_module(chance, n, 0.2 * effect, 0.03, 0.1 * effect, ("SE", "ECA", "FCA"))
-    return (Evidence(shares=[share(name, 0.5 + change, 0.5) for name, _, change in drawn]),)
+    drawn = draw_modules(chance, n, 0.2 * effect, 0.03, 0.1 * effect, ("SE", "ECA", "FCA"))
+    return (Evidence(shares=[make_share(name, 0.5 + change, 0.5) for name, _, change in drawn]),)
 
 
 @networks_rule(
     "Attention values approach constants in training.",
     "Section 3, Figure 2",
     UNITS_CHANGED.format("true of some, false of others"),
-    approach,
+    make_approach,
     "a share 0.2 larger than before, 0.1 to 0.3 by module",
 )
 def judge_approach(e: Evidence) -> tuple[Verdict, str]:
@@ -229,17 +229,17 @@ def judge_approach(e: Evidence) -> tuple[Verdict, str]:
     return compared.verdict(), words
 
 
-def stripes(chance, effect, n):
+def make_stripes(chance, effect, n):
     """Smallest shares of networks on the threshold, or near 1."""
-    drawn = by_module(chance, n, design.CONSTANT_SHARE + 0.08 * effect, 0.03)
-    return (Evidence(shares=[share(name, smallest) for name, _, smallest in drawn]),)
+    drawn = draw_modules(chance, n, design.CONSTANT_SHARE + 0.08 * effect, 0.03)
+    return (Evidence(shares=[make_share(name, smallest) for name, _, smallest in drawn]),)
 
 
 @networks_rule(
     f"Trained attention values are constants (a share of at least {design.CONSTANT_SHARE:g} in every block).",
     "Section 3, Figures 22 to 28",
     UNITS_CHANGED.format("contradicted"),
-    stripes,
+    make_stripes,
     "a smallest share of 0.98, where 0.9 is on the threshold",
 )
 def judge_stripes(e: Evidence) -> tuple[Verdict, str]:
@@ -263,10 +263,11 @@ def judge_stripes(e: Evidence) -> tuple[Verdict, str]:
     return compared.verdict(threshold=design.CONSTANT_SHARE), words
 
 
-def memory(chance, effect, n):
+def make_memory(chance, effect, n):
     """Gates that their beginning explains by a half, or by a tenth."""
-    drawn = by_module(chance, n, 0.5 - 0.4 * effect, 0.03, 0.0, ("SE", "ECA", "FCA"))
-    return (Evidence(shares=[share(name, 0.5, origin=max(explained, 0.0) ** 0.5) for name, _, explained in drawn]),)
+    drawn = draw_modules(chance, n, 0.5 - 0.4 * effect, 0.03, 0.0, ("SE", "ECA", "FCA"))
+    shares = [make_share(name, 0.5, origin=max(explained, 0.0) ** 0.5) for name, _, explained in drawn]
+    return (Evidence(shares=shares),)
 
 
 @networks_rule(
@@ -275,7 +276,7 @@ def memory(chance, effect, n):
     "after the data: until 2026-11-19 correlations with the beginning decided the next claim, block by block; a "
     "block could vote for both sides, and the verdict was contradicted. With those of SE seen, the share of variance "
     "that the beginning explains became the measure, networks became the units, and ECA and FCA joined",
-    memory,
+    make_memory,
     "a share of 0.1 explained, where 0.5 is on the threshold",
 )
 def judge_memory(e: Evidence) -> tuple[Verdict, str]:
@@ -524,11 +525,11 @@ def fine_tune(run: design.Run, data, work: Path, destination: Path, device=None,
     return result
 
 
-def replaced(mean: float, null: float, spread: float) -> evidence.World:
+def make_replaced(mean: float, null: float, spread: float) -> evidence.World:
     """Points gained by constants in place of gates, on average over modules: `null` without an effect."""
 
     def world(chance, effect, n):
-        drawn = by_module(chance, n, mean if effect else null, 1.0, spread * effect)
+        drawn = draw_modules(chance, n, mean if effect else null, 1.0, spread * effect)
         changes = [
             SimpleNamespace(name=name, seed=seed, share=0.5 + 0.01 * seed, change=SimpleNamespace(value=x))
             for name, seed, x in drawn
@@ -542,7 +543,7 @@ def replaced(mean: float, null: float, spread: float) -> evidence.World:
     f"Constants can stand for the attention values (at a loss of less than {design.COSTS_LITTLE:g} points).",
     "Section 3",
     UNITS_CHANGED.format("true of some, false of others"),
-    replaced(0.0, -design.COSTS_LITTLE, 0.0),
+    make_replaced(0.0, -design.COSTS_LITTLE, 0.0),
     "no loss, where 2 points are on the threshold",
 )
 def judge_stand_in(e: Evidence) -> tuple[Verdict, str]:
@@ -594,7 +595,7 @@ EXACTLY = (
     "Attention values replaced by constants cost 28 %.",
     "Section 6 (1)",
     EXACTLY.format(design.PAPERS_LOSS),
-    replaced(-28.0, -23.0, 9.0),
+    make_replaced(-28.0, -23.0, 9.0),
     "28 points, where 23 are on the margin",
     negligible=design.ABOUT,
 )
@@ -609,10 +610,10 @@ def judge_papers_loss(e: Evidence) -> tuple[Verdict, str]:
     return verdict, f"Points gained when every gate becomes its mean: {words}"
 
 
-def rest(chance, effect, n):
+def make_rest(chance, effect, n):
     """Points that are lost after fine-tuning: on the margin around the paper's, or the paper's."""
     rows: dict[str, list] = {}
-    for name, seed, x in by_module(chance, n, -design.PAPERS_REST + design.ABOUT * (1 - effect), 1.0, 5.0):
+    for name, seed, x in draw_modules(chance, n, -design.PAPERS_REST + design.ABOUT * (1 - effect), 1.0, 5.0):
         rows.setdefault(name, []).append(SimpleNamespace(seed=seed, beyond=(x, np.nan, np.nan)))
     return (Evidence({("finetuned", ""): rows}),)
 
@@ -621,7 +622,7 @@ def rest(chance, effect, n):
     "Even with fine-tuning the replacement costs 15 %.",
     "Section 6 (1)",
     EXACTLY.format(design.PAPERS_REST),
-    rest,
+    make_rest,
     "15 points, where 10 are on the margin",
     negligible=design.ABOUT,
 )
@@ -709,12 +710,12 @@ def finetuned_rows(e: Evidence) -> list[dict]:
 # ---- What converges when (Figures 2c, 11 to 18) ----
 
 
-def first_decay(chance, effect, n):
+def make_first_decay(chance, effect, n):
     """Movements of gates behind the decay: on the threshold, or a third of it."""
     drop = design.DYNAMICS["drops"][0]
     rows: dict[str, list] = {}
     watched = {name.partition(",")[0]: name for name in design.AT_THE_DROP}
-    for name, _, log in by_module(chance, n, np.log(design.STILL) + effect * np.log(0.3), 0.3, 0.0, tuple(watched)):
+    for name, _, log in draw_modules(chance, n, np.log(design.STILL) + effect * np.log(0.3), 0.3, 0.0, tuple(watched)):
         records = [
             {"epoch": drop + k, "moved": {"gate 0": x, "scales": x}} for k, x in enumerate((0.4, float(np.exp(log))))
         ]
@@ -729,7 +730,7 @@ def first_decay(chance, effect, n):
     "normalisations' scales, block by block in one network of each module, which judges who slows down more and not "
     "who stands still; the verdict was contradicted. With those three networks seen, the movement behind the decay "
     "became the measure, and after that two more networks of each module were trained",
-    first_decay,
+    make_first_decay,
     "0.03 of the deviation, where 0.1 is on the threshold",
     now=None,
 )
@@ -881,7 +882,7 @@ def measure_attention(name: str, seed, path: Path, data, images: int) -> dict:
     return {"name": name, "seed": seed, "share": [block.constant for block in blocks], "maps": maps}
 
 
-def spatial(chance, effect, n):
+def make_spatial(chance, effect, n):
     """Shares of the variance that are the position's: a half, or 0.2."""
     shares = ([{"share": [x]} for x in chance.normal(0.5 - 0.3 * effect, 0.06, n)] for _ in range(2))
     return (Evidence(spatial=next(shares), attention=next(shares)),)
@@ -892,7 +893,7 @@ def spatial(chance, effect, n):
     "Section 6 (4), Figure 29",
     "after the data: until 2026-11-19 every block of two networks with CBAM and of one transformer was a case "
     "without an interval, and the verdict was true of some, false of others. With those seen, networks became units",
-    spatial,
+    make_spatial,
     "a share of 0.2, where 0.5 is on the threshold",
     units="networks of each kind",
 )

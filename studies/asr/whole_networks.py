@@ -49,7 +49,7 @@ def measure_bound(name: str, seed, path: Path, data, images: int = evidence.BOUN
     return {"name": name, "seed": seed, "bound": np.log10(bound.bound)} | numbers
 
 
-def bounds(chance, effect, n):
+def make_bounds(chance, effect, n):
     """log10 of the bounds of ASR and the plain network."""
     rows = {
         arm: [SimpleNamespace(bound=(x, 0.0)) for x in chance.normal(6.5 - effect * (arm != PLAIN), 0.1, n)]
@@ -63,7 +63,7 @@ def bounds(chance, effect, n):
     "Theorem 6.1",
     "before the data, but for intervals that hold together over both scales, which came in on 2026-11-19 with "
     "three seeds seen; undecided by the old rule, which one open case left undecided",
-    bounds,
+    make_bounds,
     "a bound ten times smaller, as nine blocks with alpha = 0.7 make it where weights stay",
 )
 def judge_bound(e: Evidence) -> tuple[Verdict, str]:
@@ -518,7 +518,7 @@ def find_painted(painting: Painting, folders) -> Painted | None:
     return find_current(f"{painting.stem}.json", folders, read_painted, lambda painted: painted.painting == painting)
 
 
-def paintings(chance, effect, n):
+def make_paintings(chance, effect, n):
     """Losses of pictures: with ASR a tenth above instance normalisation's, or the same."""
     painted = [
         SimpleNamespace(
@@ -537,7 +537,7 @@ def paintings(chance, effect, n):
     "Figure 5",
     "before the data, but for intervals that hold together over pictures and scores: from 2026-11-19, with three "
     "seeds of the first picture seen. Undecided by the old rule and by this one",
-    paintings,
+    make_paintings,
     "no difference, where a tenth of the loss is on the margin",
     negligible=design.ALIKE,
 )
@@ -676,7 +676,7 @@ def measure_class_maps(name: str, seed, path: Path, data, images: int) -> dict:
     }
 
 
-def centre(chance, effect, n):
+def make_centre(chance, effect, n):
     """Mass of class maps in the central quarter: 0.05 more with a module, or no more."""
     maps = [
         {"name": name, "seed": seed, "mass": Estimate(x, np.nan, np.nan)}
@@ -691,7 +691,7 @@ def centre(chance, effect, n):
     "Figure 4",
     "after the data: until 2026-11-19 images were the units and every network a case, and the verdict was "
     "contradicted. With two networks of each kind seen, networks became the units",
-    centre,
+    make_centre,
     "0.05 more mass in the centre",
     units="networks of each kind",
 )
