@@ -28,9 +28,7 @@ from studies import step_control, tricks
 from studies import table as tables
 from studies.asr import __main__ as asr
 from studies.asr import design
-from studies.asr import paper as asr_paper
-from studies.asr.design import Arm
-from studies.asr.plan import Plan
+from studies.asr.design import Arm, Plan
 from studies.block_stiffness import paper as block_paper
 from studies.lab import jobs
 from studies.lab.command import require_at_least, start
@@ -383,7 +381,6 @@ HALVES = "CIFAR's widths and strides are not said: the networks of netbridge"
 TIMES = "the paper's frames per second are of a machine that it does not name; `studies.asr --part speed` gives ratios"
 BEGINS = "goes on from ViT-B at 224 pixels: `studies.train` begins with fresh weights only"
 ONE_DEVIATION = "noise here has one deviation for scale and shift"
-TOP5 = "results keep the top-1 accuracy alone"
 THEIR_ACNET = "layers and widths of ACNet's own code are not said; SE's reduction of 16 leaves 1, 2 and 4 units"
 FIRST_VALUE = "the first value of the vector is not said"
 
@@ -441,13 +438,13 @@ def speeds() -> list[Cell]:
         cell_of_asr(
             "1", name, dataset, value, plan_on(dataset).job(Arm() if name == "plain" else Arm(name.lower()), SEED)
         )
-        for name, pair in asr_paper.PARAMETERS.items()
+        for name, (_, pair) in design.TABLE_1.items()
         for dataset, value in zip(("cifar100", "stl10"), pair, strict=True)
     ]
     cells = [dataclasses.replace(one, column=f"{one.column}, parameters (M)") for one in cells]
     return cells + [
         Cell(ASR, "1", name, USUAL[dataset], f"{value} fps", reason=TIMES)
-        for name, pair in asr_paper.SPEED.items()
+        for name, (pair, _) in design.TABLE_1.items()
         for dataset, value in zip(("cifar100", "stl10"), pair, strict=True)
     ]
 
@@ -455,8 +452,8 @@ def speeds() -> list[Cell]:
 def on_imagenet() -> list[Cell]:
     """Table 2. ASR of a transformer has tanh, and 0.001 everywhere at first."""
     cells = []
-    for row, (_, pixels, values) in asr_paper.IMAGENET.items():
-        for module, value in zip(asr_paper.ON_IMAGENET, values, strict=True):
+    for row, (_, pixels, values) in design.TABLE_2.items():
+        for module, value in zip(design.TABLE_2_MODULES, values, strict=True):
             shown, printed = f"{row}{f', ASR({module})' if module else ''}", f"{value:.2f}"
             if row not in ON_IMAGENET:
                 cells.append(Cell(ASR, "2", shown, f"{pixels} pixels", printed, reason=BEGINS))
@@ -477,9 +474,9 @@ def on_imagenet() -> list[Cell]:
 def backbones() -> list[Cell]:
     """Table 3."""
     cells = []
-    for name, rows in asr_paper.BACKBONES.items():
+    for name, rows in design.TABLE_3.items():
         for module, values in rows.items():
-            for dataset, value in zip(asr_paper.COLUMNS, values, strict=True):
+            for dataset, value in zip(design.COLUMNS, values, strict=True):
                 plan, shown = plan_on(dataset), f"{name}{f', ASR({module})' if module else ''}"
                 if name == "ResNet":
                     cells.append(
@@ -494,9 +491,9 @@ def backbones() -> list[Cell]:
 def beside() -> list[Cell]:
     """Table 4: a live module alone, and with ASR beside it."""
     cells = []
-    for depth, rows in asr_paper.BESIDE.items():
+    for depth, rows in design.TABLE_4.items():
         for module, columns in rows.items():
-            for dataset, pair in zip(asr_paper.COLUMNS, columns, strict=False):
+            for dataset, pair in zip(design.COLUMNS, columns, strict=False):
                 plan, text = plan_on(dataset, depth), module.lower()
                 both = Arm(design.asr(text, beside=text))
                 for shown, value, arm in zip((module, f"{module} + ASR"), pair, (Arm(text), both), strict=True):
@@ -507,9 +504,9 @@ def beside() -> list[Cell]:
 def reparameterised() -> list[Cell]:
     """Table 5."""
     cells = []
-    for network, rows in asr_paper.REPARAMETERISED.items():
+    for network, rows in design.TABLE_5.items():
         for what, values in rows.items():
-            for dataset, value in zip(asr_paper.COLUMNS, values, strict=False):
+            for dataset, value in zip(design.COLUMNS, values, strict=False):
                 plan, arm = plan_on(dataset), arm_of("SE" if "ASR" in what else "")
                 shown = f"{network}{f', {what}' if what else ''}"
                 if network.startswith("RepVGG"):
@@ -527,22 +524,21 @@ def reparameterised() -> list[Cell]:
 def uses() -> list[Cell]:
     """Tables 6 and 14, of which the second repeats the first with top-5 beside it."""
     cells, plan = [], plan_on("cifar100")
-    for module, values in asr_paper.USES.items():
+    for module, values in design.TABLE_6.items():
         for count, value in enumerate(values, 1):
             arm = arm_of(module, uses=count) if count > 1 else arm_of(module)
             row = f"ASR({module}), {count} use{'s' * (count > 1)}"
             cells.append(cell_of_asr("6", row, "cifar100", value, plan.job(arm, SEED)))
-            if module in asr_paper.USES_TOP5:
-                cells.append(cell_of_asr("14", row, "cifar100", value, plan.job(arm, SEED)))
-                top = asr_paper.USES_TOP5[module][count - 1]
-                cells.append(Cell(ASR, "14", row, "CIFAR-100, top-5", f"{top:.2f}", reason=TOP5))
+            if module in design.TABLE_14_TOP5:
+                cell, top = dataclasses.replace(cells[-1], table="14"), design.TABLE_14_TOP5[module][count - 1]
+                cells += [cell, dataclasses.replace(cell, column=f"{cell.column}, top-5", printed=f"{top:.2f}")]
     return cells
 
 
 def fixed() -> list[Cell]:
     """Table 7: psi that is not learnt, in the design's arms with each module."""
     cells, plan = [], plan_on("cifar100")
-    for module, rows in asr_paper.FIXED.items():
+    for module, rows in design.TABLE_7.items():
         for name, value in rows.items():
             arm = design.FIXED[name]
             controller = arm.controller.replace(design.SE, module.lower())
@@ -553,8 +549,8 @@ def fixed() -> list[Cell]:
 def noise() -> list[Cell]:
     """Table 8."""
     cells, plan = [], plan_on("cifar100")
-    for name, values in asr_paper.NOISE.items():
-        for module, value in zip(asr_paper.NOISY, values, strict=True):
+    for name, values in design.TABLE_8.items():
+        for module, value in zip(design.TABLE_8_MODULES, values, strict=True):
             row = f"{name}{f', ASR({module})' if module else ', plain'}"
             if name not in design.NOISES:
                 cells.append(cell_of_asr("8", row, "cifar100", value, reason=ONE_DEVIATION))
@@ -569,14 +565,14 @@ def bare() -> list[Cell]:
     vector = design.BARE["vector from 0.1"]
     return [
         cell_of_asr("9", "vector without a module", name, value, plan_on(name).job(vector, SEED), remark=FIRST_VALUE)
-        for name, value in zip(asr_paper.COLUMNS, asr_paper.BARE, strict=True)
+        for name, value in zip(design.COLUMNS, design.TABLE_9, strict=True)
     ]
 
 
 def starts() -> list[Cell]:
     """Table 13: ResNet-83."""
     cells, plan = [], plan_on("cifar100", 83)
-    for module, values in asr_paper.STARTS.items():
+    for module, values in design.TABLE_13.items():
         for tenth, value in enumerate(values, 1):
             arm = arm_of(module, init=tenth / 10) if tenth > 1 else arm_of(module)
             cells.append(

@@ -22,23 +22,25 @@ rules and verdicts changed stands below each verdict and in docs/papers.md.
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
 import netbridge as nb
-from studies.asr import gathering, sections, training
-from studies.asr.design import TIERS, Tier
-from studies.asr.findings import findings
-from studies.asr.plan import Plan
-from studies.lab import definitions
+from studies.asr import accuracy, attention_values, design, evidence, whole_networks
+from studies.asr.design import TIERS, Plan, Run, Tier
+from studies.asr.evidence import SHIPPED, STUDY, Evidence
+from studies.asr.whole_networks import Painting
+from studies.lab import definitions, jobs, networks
 from studies.lab.command import plain_errors, require_at_least, start
+from studies.lab.exhibits import write
 from studies.lab.networks import images_or_fallback
-from studies.lab.options import TrainingOptions, check_training, use_scale
+from studies.lab.options import TrainingOptions, check_training, use_scale, which_jobs
 from studies.lab.page import Page
+from studies.lab.report.terminal import show_progress
 
-STUDY = "asr"
 TRAINED = {  # parts that look at trainings, and those parts of the design that they look at
     "controls": ("controls", "origin", "small"),
     "noise": ("noise", "small"),
@@ -65,16 +67,11 @@ PRESETS: dict[str, dict[str, Any]] = {
 OURS = {"depth": 20, "recipe": "short", "seeds": (8,)}
 PAPERS = {"depth": 164, "recipe": "paper", "seeds": (5,)}
 SMOKE: dict[str, Any] = {"dataset": "digits", "own": True}
-SMOKE_SIZES: dict[str, Any] = {
-    "images": 64,
-    "tested": 64,
-    "resamples": 20,
-    "speed_depth": 8,
-    "seconds": 0.5,
-    "speeds": ((8, 4),),
-}
-
-
+SMOKE_SIZES: dict[str, Any] = {"images": 64, "tested": 64, "resamples": 20, "speed_depth": 8, "seconds": 0.5}
+SMOKE_SIZES |= {"speeds": ((8, 4),)}
+SHIPPED_SEEDS = (0, 1)  # of the networks that are looked at
+MODULES = [networks.controller_name(controller) for controller in design.LIVE]  # in them, with one number a channel
+MAP_IMAGES, SPATIAL_IMAGES = 500, 600
 Part = Literal[
     "all", "controls", "noise", "theorem", "replace", "dynamics", "backbones", "beside", "ablation", "stripes",
     "gradcam", "spatial", "style", "speed", "merging",
@@ -113,6 +110,156 @@ class Arguments(TrainingOptions):
     """Where results, figures, tables, report.html and record.json go."""
 
 
+EXHIBITS = (  # in the order of the paper's claims
+    accuracy.CONTROLS,
+    accuracy.BARE,
+    attention_values.STRIPES,
+    attention_values.REPLACEMENT,
+    attention_values.DYNAMICS,
+    accuracy.NOISE,
+    whole_networks.GROWTH,
+    accuracy.USES,
+    accuracy.FIXED,
+    accuracy.STARTS,
+    accuracy.BESIDE,
+    accuracy.BACKBONES,
+    whole_networks.SPEED,
+    whole_networks.STYLE,
+    whole_networks.MAPS,
+    attention_values.POSITIONS,
+)
+
+
+# ---- Training what is missing: the queue of networks and paintings, which processes with one folder share ----
+
+
+def folders(arguments: Arguments) -> tuple[Path, ...]:
+    """Where results are looked for."""
+    own = arguments.out / "runs"
+    return (own,) if arguments.own else (own, SHIPPED)
+
+
+def train(plan: Plan, data, painted: bool) -> None:
+    """Train what is missing of the plan, and with `painted` the networks that repaint pictures."""
+    arguments = plan.arguments
+    own = arguments.out / "runs"
+    destination = SHIPPED if arguments.ship else own
+
+    def find(job: Run | Painting):
+        if isinstance(job, Painting):
+            return whole_networks.find_painted(job, folders(arguments))
+        return evidence.find(job, folders(arguments))
+
+    def carry_out(job: Run | Painting):
+        if isinstance(job, Painting):
+            result = whole_networks.paint(job, data)
+            whole_networks.write_painted(result, destination / f"{job.stem}.json")
+            return result
+        how = attention_values.fine_tune if job.part == "finetuned" else evidence.carry_out
+        return how(job, data, own, destination, arguments.device, arguments.keep)
+
+    jobs.work_off(lambda: queue(plan, painted), jobs.finder(find, **which_jobs(arguments)), carry_out, own)
+
+
+def queue(plan: Plan, painted: bool) -> list[Run | Painting]:
+    """Everything to train in its order: the first style's networks stand among the claims, those of the others last."""
+    runs: list[Run | Painting] = [*plan.queue()]
+    if not painted:
+        return runs
+    paintings = whole_networks.plan_paintings(plan.arguments.seeds[: design.FEW])
+    first = [painting for painting in paintings if painting.style == paintings[0].style]
+    early = [run for run in plan.queue() if plan.turn(run)[0] < design.PAINTED]
+    return early + first + runs[len(early) :] + [painting for painting in paintings if painting not in first]
+
+
+def train_smoke(plan: Plan, data) -> None:
+    """One network of a few layers, with noise, for one epoch on a few digits: the whole way of a result."""
+    recipe = jobs.recipe_of("digits", "digits", epochs=1)
+    job = jobs.Job("digits", "asr(se(reduction=4))", 0, recipe, 8, 4, images=128, noise=(0.8, 0.8, 0.1))
+    run, own = Run("noise", design.FAITHFUL, job, "(0.8, 0.8)"), plan.arguments.out / "runs"
+    if evidence.find(run, [own]) is None:
+        evidence.carry_out(run, data, own, own, "cpu")
+
+
+# ---- The evidence: results of trainings that are there, and what is measured anew on finished networks ----
+
+
+def gather(parts, plan: Plan, data, sizes: dict[str, Any]) -> Evidence:
+    """Everything that the parts ask for."""
+    arguments, smoke = plan.arguments, plan.arguments.smoke
+    e = Evidence(rows=results_by_arm(plan), plan=plan, speed_depth=sizes["speed_depth"])
+
+    def subjects(*shipped: str) -> list[tuple[str, int | str, Path]]:
+        """Name, seed and file of the networks to look at: the user's own, or shipped ones with these controllers."""
+        if arguments.checkpoint:
+            chosen = [identify(path) for path in networks.checkpoints(arguments.checkpoint)]
+        else:
+            seeds = SHIPPED_SEEDS[:1] if smoke else SHIPPED_SEEDS
+            chosen = [identify(path) for name in shipped for path in shipped_files(data.name, name, seeds)]
+        return [subject for subject in chosen if not arguments.only or subject[0] in arguments.only]
+
+    if {"stripes", "replace"} & set(parts):
+        for name, seed, path in subjects(*(design.LIVE[:1] if smoke else design.LIVE)):
+            shares, gates = attention_values.measure_shares(name, seed, path, data, sizes["images"], sizes["resamples"])
+            e.shares.append(shares)
+            if "replace" in parts:
+                e.replaced.append(attention_values.replace_gates(shares, gates, path, data, sizes["tested"]))
+            show_progress(f"{name}, seed {seed}: looked at.")
+    if "theorem" in parts:
+        count = 4 if smoke else evidence.BOUND_IMAGES
+        e.bounds = [whole_networks.measure_bound(*subject, data, count) for subject in subjects("constant", "asr-se")]
+    if "gradcam" in parts:
+        wanted, count = subjects(*("constant", "se", "srm")[: 2 if smoke else 3]), min(MAP_IMAGES, sizes["tested"])
+        e.maps = [whole_networks.measure_class_maps(*subject, data, count) for subject in wanted]
+    if "spatial" in parts:
+        count = min(SPATIAL_IMAGES, sizes["tested"])
+        wanted = [subject for subject in subjects("cbam") if subject[0] == "CBAM"]
+        e.spatial = [attention_values.measure_spatial_gates(seed, path, data, count) for _, seed, path in wanted]
+        transformers = (networks.ZOO / f"{data.name}-vit").glob("*-constant-seed*.safetensors")
+        for path in [] if arguments.checkpoint else sorted(transformers):
+            e.attention.append(attention_values.measure_attention("ViT", identify(path)[1], path, data, count))
+    if "style" in parts:
+        paintings = whole_networks.plan_paintings(arguments.seeds[: design.FEW])
+        painted = (whole_networks.find_painted(painting, folders(arguments)) for painting in paintings)
+        e.painted = [result for result in painted if result is not None]
+        e.originals = data.test_images[: whole_networks.SHOWN].numpy()
+    if "merging" in parts:
+        e.merging = whole_networks.merging_errors(whole_networks.FEW_GATES if smoke else whole_networks.GATES)
+    if "backbones" in parts:
+        e.shapes = accuracy.places_of_steps(arguments.full)
+    if "speed" in parts:
+        seconds = sizes["seconds"] / len(sizes["speeds"])
+        e.speeds = {
+            f"{size} x {size}": whole_networks.measure_speeds(e.speed_depth, size, batch, seconds)
+            for size, batch in sizes["speeds"]
+        }
+    return e
+
+
+def results_by_arm(plan: Plan) -> dict:
+    """The results that are there: {(part, column): {arm: [Result]}}, arms without any included."""
+    rows: dict = {}
+    for run in plan.runs():
+        arms = rows.setdefault((run.part, run.column), {})
+        result = evidence.find(run, folders(plan.arguments))
+        arms.setdefault(run.arm, []).extend([] if result is None else [result])
+    return rows
+
+
+def shipped_files(dataset: str, controller: str, seeds) -> list[Path]:
+    """Files of the shipped networks with a controller, which is the whole of the middle of their names."""
+    name = re.compile(rf"[^-]+(-width\d+)?-{re.escape(controller)}-seed\d+")
+    files = (path for seed in seeds for path in sorted((networks.ZOO / dataset).glob(f"*-seed{seed}.safetensors")))
+    return [path for path in files if name.fullmatch(path.stem)]
+
+
+def identify(path: Path) -> tuple[str, int | str, Path]:
+    """Name, seed and file of a network; the file's name in place of a seed that is not known."""
+    subject = networks.read_subject(path)
+    name = "plain" if subject.controller == "constant" else subject.controller
+    return name, path.stem if subject.seed is None else subject.seed, path
+
+
 def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, **SMOKE)
@@ -138,10 +285,10 @@ def main(arguments: Arguments):
         notice,
     )
     if arguments.train or arguments.remeasure:
-        training.train(plan, data, painted="style" in parts and 2 in arguments.tier)
+        train(plan, data, painted="style" in parts and 2 in arguments.tier)
     if arguments.smoke:
-        training.smoke(plan, data)
-    evidence = gathering.gather_evidence(parts, plan, data, sizes)
+        train_smoke(plan, data)
+    e = gather(parts, plan, data, sizes)
 
     page.heading("What these data say")
     page.words(
@@ -151,27 +298,26 @@ def main(arguments: Arguments):
         "kind needs two. Intervals of single networks are over images. Below each verdict stands its rule, when it was "
         "fixed, and how often it errs in made-up worlds. `--train` goes on where something is undecided or not run."
     )
-    page.findings(findings(evidence))
-    page.words(page.name_older(stored_results(evidence)))
-    sections.write_sections(page, evidence, sizes["speed_depth"], plan)
-    page.numbers["counts"] = {f"{part} {column}".strip(): {arm: len(found) for arm, found in arms.items()}
-                              for (part, column), arms in evidence.rows.items()}  # fmt: skip
+    write(page, EXHIBITS, e, page.name_older(stored_results(e)))
+    page.numbers["counts"] = {f"{part} {column}".strip(): {arm: len(results) for arm, results in arms.items()}
+                              for (part, column), arms in e.rows.items()}  # fmt: skip
     page.close()
 
 
-def stored_results(evidence) -> list[dict]:
+def stored_results(e: Evidence) -> list[dict]:
     """How each of the stored results was made that the evidence rests on; a network of two parts counts once."""
-    rows = [result for arms in evidence.rows.values() for results in arms.values() for result in results]
-    return list({json.dumps((one.specification, one.made)): one.made for one in (*rows, *evidence.painted)}.values())
+    rows = [result for arms in e.rows.values() for results in arms.values() for result in results]
+    made = {json.dumps((result.specification, result.made)): result.made for result in (*rows, *e.painted)}
+    return list(made.values())
 
 
 def limits(plan: Plan) -> str:
     """What no number of this run can remove: one data set, and a scale that may not be the paper's."""
-    words = f"Trained are {sections.of_scale(plan)}"
+    words = f"Trained are {plan.large_scale}"
     if plan.arguments.full:
         words += ": the paper's depth, epochs and batches."
     else:
-        words += f", and, at the small scale, {sections.of_small_scale(plan)}; the paper's scale is 164 layers and 164 "
+        words += f", and, at the small scale, {plan.small_scale}; the paper's scale is 164 layers and 164 "
         words += "epochs (`--full`)."
     return (
         f"{words} What is said of one data set is said of no other. Parts that look at finished networks (stripes, "
@@ -181,10 +327,10 @@ def limits(plan: Plan) -> str:
 
 def check_rows(plan: Plan):
     """Every name that `--only` holds is a row or a module."""
-    known = dict.fromkeys([run.arm for run in plan.everything()] + gathering.MODULES)
+    names = dict.fromkeys([run.arm for run in plan.everything()] + MODULES)
     for name in plan.arguments.only:
-        if name not in known:
-            raise ValueError(f"`--only` knows {', '.join(known)} in these parts; got {name!r}.")
+        if name not in names:
+            raise ValueError(f"`--only` knows {', '.join(names)} in these parts; got {name!r}.")
 
 
 def fill_in_options(arguments: Arguments) -> Arguments:

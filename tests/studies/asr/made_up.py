@@ -5,9 +5,9 @@ import json
 import numpy as np
 
 from studies.asr import __main__ as asr
-from studies.asr import constants, results, style
-from studies.asr.findings.evidence import Evidence
-from studies.asr.plan import Plan
+from studies.asr import attention_values, whole_networks
+from studies.asr.design import Plan
+from studies.asr.evidence import Evidence, Result
 from studies.lab.statistics import Estimate
 
 
@@ -39,7 +39,7 @@ def result(run=None, accuracy=90.0, seed=0, **given):
         "log": [],
         "made": {"seconds": 1.0},
     }
-    return results.Result(**usual | given)
+    return Result(**usual | given)
 
 
 def seeds_of(mean, count=3, spread=0.1, **given):
@@ -61,7 +61,7 @@ def shares(name="SE", seed=0, share=0.95, untrained=0.9, origin=0.8, channels=16
     value = share + 0.001 * seed
     values = {what: generator.random((20, channels)) for what in ("input, trained", "gate, trained")}
     values["gate, untrained"] = np.full((1, channels), 0.5)
-    return constants.Shares(
+    return attention_values.Shares(
         name,
         seed,
         share=[Estimate(value, value - 0.01, value + 0.01)] * 3,
@@ -73,13 +73,15 @@ def shares(name="SE", seed=0, share=0.95, untrained=0.9, origin=0.8, channels=16
         end=[x + 0.1 for x in start],
         alive=[2] * 3,
         hidden=[4] * 3,
-        stripes=[constants.Stripes(which, block, value, values) for block, which in ((2, "median"), (1, "least"))],
+        stripes=[
+            attention_values.Stripes(which, block, value, values) for block, which in ((2, "median"), (1, "least"))
+        ],
     )
 
 
 def replaced(name="SE", seed=0, change=-1.0, width=0.5, share=0.9):
     interval = Estimate(change, change - width, change + width)
-    return constants.Replaced(name, seed, 90.0, interval, interval, interval, share)
+    return attention_values.Replaced(name, seed, 90.0, interval, interval, interval, share)
 
 
 def bounds(name, seed, log):
@@ -103,6 +105,6 @@ def painted(arm, loss, seeds=3):
     pictures = np.zeros((2, 3, 8, 8), np.uint8)
     scored = [(loss + 0.001 * seed,) * 3 for seed in range(seeds)]
     return [
-        style.Painted(style.Painting(arm, "glass", seed), one, one, pictures, {"seconds": 1.0})
+        whole_networks.Painted(whole_networks.Painting(arm, "glass", seed), one, one, pictures, {"seconds": 1.0})
         for seed, one in enumerate(scored)
     ]

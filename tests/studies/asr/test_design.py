@@ -8,9 +8,10 @@ from torch import nn
 
 import netbridge as nb
 from netbridge.train.stepping import make_optimizer
-from studies.asr import design, results, style, training
-from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LITERAL, PLAIN
-from studies.asr.plan import Plan, Run
+from studies.asr import __main__ as asr
+from studies.asr import design, whole_networks
+from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LITERAL, PLAIN, Plan, Run
+from studies.asr.evidence import find_shipped
 from studies.lab import definitions, jobs
 from tests.studies.asr.made_up import plan_of
 
@@ -53,17 +54,17 @@ def test_what_decides_most_comes_first(tmp_path):
 def test_the_queue_goes_by_claims(tmp_path):
     """What a claim lacks at the small scale comes before anything of the large one, the pictures among it."""
     plan = plan_of(tmp_path, dataset="cifar10", seeds=(3,))
-    queue = training.queue(plan, painted=True)
+    queue = asr.queue(plan, painted=True)
     places = {one.stem: place for place, one in enumerate(queue)}
     assert len(places) == len(queue)
-    paintings = [one for one in queue if isinstance(one, style.Painting)]
-    assert {one.stem for one in paintings} == {one.stem for one in style.plan_paintings((0, 1, 2))}
+    paintings = [one for one in queue if isinstance(one, whole_networks.Painting)]
+    assert {one.stem for one in paintings} == {one.stem for one in whole_networks.plan_paintings((0, 1, 2))}
     early = max(places[one.stem] for one in paintings if one.style == paintings[0].style)
     for part, arms in (("uses", design.DECIDING_USES), ("fixed", design.FIXED), ("beside", design.BESIDE)):
         small = [run for run in plan.part(part) if run.arm in arms and run.column == design.SMALL_SCALE]
         large = [run for run in plan.part(part) if run.column != design.SMALL_SCALE]
         assert max(places[run.stem] for run in small) < early < min(places[run.stem] for run in large)
-    assert training.queue(plan, painted=False) == plan.queue()
+    assert asr.queue(plan, painted=False) == plan.queue()
 
 
 def test_ablations_are_asked_at_both_scales(tmp_path):
@@ -252,12 +253,7 @@ def test_psi_decays_only_where_its_arm_says_so(tmp_path):
 def test_the_shipped_networks_are_found_again_by_their_jobs(tmp_path):
     """Plain networks and ASR with a decaying psi are in the package; the arms of the study are not."""
     plan = plan_of(tmp_path, dataset="cifar10", depth=20, epochs=None, images=None)
-    known = {
-        (run.arm, run.seed)
-        for part in ("controls", "origin")
-        for run in plan.part(part)
-        if results.shipped_network(run)
-    }
+    known = {(run.arm, run.seed) for part in ("controls", "origin") for run in plan.part(part) if find_shipped(run)}
     assert known == {(PLAIN, 0), (PLAIN, 1), ("SE", 0), ("SE", 1), (design.DECAYED, 0), (design.DECAYED, 1)}
 
 

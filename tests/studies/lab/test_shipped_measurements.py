@@ -14,7 +14,7 @@ import netbridge as nb
 from netbridge.code_digests import ROOT
 from netbridge.data import datasets
 from netbridge.train import scoring
-from studies.asr import results as asr
+from studies.asr import evidence as asr
 from studies.block_stiffness import every_network
 from studies.lab import measurements
 from studies.lab.networks import ZOO
@@ -49,7 +49,7 @@ def test_older_code_gave_the_same_numbers_in_double_precision():
 def test_only_measurements_of_such_code_are_said_to_be_the_same():
     """The record of each shipped result names its code by both digests, or it has none."""
     made = [measurements.read(path).made for path in sorted(ROOT.glob("studies/shipped/*/*.npz"))]
-    scores = *ROOT.glob("studies/asr/shipped/*.json"), *ROOT.glob("studies/shipped/step_control/*.json")
+    scores = *ROOT.glob("studies/shipped/asr/*.json"), *ROOT.glob("studies/shipped/step_control/*.json")
     made += [json.loads(path.read_text())["made"] for path in sorted(scores)]
     assert len(made) > 400
     for one in made:
@@ -97,7 +97,7 @@ def test_stored_gates_and_bounds_are_measured_again(part, arm, cifar):
     """asr's results of shipped networks of CIFAR-10: gates before and after training, Theorem 6.1's bound."""
     plan = plan_of("nowhere", dataset="cifar10", depth=20, epochs=None, images=None, seeds=(8,))
     run = next(one for one in plan.part(part) if one.arm == arm)
-    net, log = asr.shipped_network(run)
+    net, log = asr.find_shipped(run)
     stored = asr.find(run, [asr.SHIPPED])
     again = asr.measure(run, net, cifar, log)
     assert stored.made["measured_by"] in SAME_NUMBERS

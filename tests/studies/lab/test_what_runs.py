@@ -15,7 +15,7 @@ from netbridge import data as datasets
 from netbridge.code_digests import MEASURING, ROOT, TRAINING, files_of
 from studies import detect as detection
 from studies import tns_at_work
-from studies.asr import results as asr
+from studies.asr import evidence as asr
 from studies.lab import definitions, jobs, measurements
 from tests.studies.asr.made_up import plan_of
 from tests.studies.tns_at_work.test_tns_at_work import small_run

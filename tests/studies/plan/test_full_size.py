@@ -19,7 +19,7 @@ from studies import step_control, tricks
 from studies import table as tables
 from studies.asr import __main__ as asr
 from studies.asr import design
-from studies.asr.plan import Plan
+from studies.asr.design import Plan
 from studies.lab.jobs import Job
 
 # ASR, Tables 10 and 11, and StepNet, Table 6: epochs, drops, gamma, weight decay, rate, batch on CIFAR and on STL-10.

@@ -10,10 +10,11 @@ from torch import nn
 
 import netbridge as nb
 from studies.asr import __main__ as study
-from studies.asr import design, findings
+from studies.asr import accuracy, attention_values, design, whole_networks
 from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LAYER_SCALE, LITERAL, PLAIN
-from studies.asr.findings import accuracy, attention_values, whole_networks
-from studies.asr.findings.evidence import Evidence, over_networks
+from studies.asr.evidence import Evidence, over_networks
+from studies.lab import calibration
+from studies.lab.exhibits import judge
 from studies.lab.verdicts import (
     BY_READING,
     CONTRADICTED,
@@ -26,7 +27,7 @@ from studies.lab.verdicts import (
     TRUE_OF_SOME,
     UNDECIDED,
 )
-from tests.studies.asr.made_up import block, bounds, evidence, maps, replaced, result, seeds_of, shares
+from tests.studies.asr.made_up import block, bounds, evidence, maps, painted, replaced, result, seeds_of, shares
 
 # Arms of made-up evidence have three seeds 0.1 points apart, so that intervals reach about 0.3 points to both sides.
 
@@ -376,7 +377,7 @@ def test_a_bound_explains_by_being_smaller(logs, wanted):
         arm: [result(seed=seed, bound=(mean + 0.01 * seed, 40.0)) for seed in range(3)] for arm, mean in means.items()
     }
     e = Evidence(rows={("small", ""): rows}, bounds=[bounds("plain", 0, 9.0)])
-    found = accuracy.judge_bound(e)
+    found = whole_networks.judge_bound(e)
     assert found.verdict == wanted
     assert "plain (seed 0) 9.00, growth 36" in found.words
 
@@ -505,21 +506,30 @@ def test_the_centre_is_attentions_where_plain_networks_have_less(se, srm, wanted
     assert alone.verdict == UNDECIDED
 
 
+@pytest.mark.parametrize(
+    ("loss", "seeds", "wanted"),
+    [(1.02, 3, SUPPORTED), (1.5, 3, CONTRADICTED), (0.5, 3, CONTRADICTED), (1.1, 3, UNDECIDED), (1.02, 2, UNDECIDED)],
+)
+def test_alike_is_within_a_tenth(loss, seeds, wanted):
+    e = Evidence(painted=painted(whole_networks.INSTANCE, 1.0) + painted(whole_networks.WITH_ASR, loss, seeds))
+    assert whole_networks.judge_paintings(e).verdict == wanted
+
+
 def test_nothing_known_is_not_run_throughout():
-    found = findings.findings(Evidence())
+    found = judge(study.EXHIBITS, Evidence())
     assert {one.verdict for one in found} == {NOT_RUN, NOT_ASKABLE}
     assert len({one.claim for one in found}) == len(found) >= 24
 
 
 def test_every_rule_says_when_it_was_fixed():
-    for one in findings.IN_ORDER:
+    for one in calibration.rules("asr").values():
         assert re.match("before the data|after the data: ", one.fixed)
         assert one.worlds or one.exempt
         assert one.text.endswith(".")
 
 
 def test_what_is_open_names_a_command_that_the_study_knows():
-    for one in findings.findings(Evidence()):
+    for one in judge(study.EXHIBITS, Evidence()):
         if one.verdict == NOT_ASKABLE:
             continue
         options = re.search(r"`python -m studies\.asr (.+)` (trains what the plan still lacks|looks)\.$", one.words)
@@ -528,6 +538,6 @@ def test_what_is_open_names_a_command_that_the_study_knows():
         assert not given.train or all(name == "stripes" or name in (*study.TRAINED, "style") for name in given.part)
         assert given.train == (options[2] != "looks")
     slow = evidence(plain=90.0, **{FAITHFUL: 95.0})
-    (decided, *_) = findings.findings(slow)
+    (decided, *_) = judge(study.EXHIBITS, slow)
     assert decided.verdict == SUPPORTED
     assert "python -m" not in decided.words

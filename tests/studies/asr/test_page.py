@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -13,9 +14,10 @@ from matplotlib.image import imread
 import netbridge as nb
 from netbridge import data as datasets
 from studies.asr import __main__ as asr
-from studies.asr import backbones, constants, design, figures, measures, sections, style, tables
+from studies.asr import accuracy, attention_values, design, whole_networks
 from studies.asr.design import FAITHFUL, HALF, PLAIN
-from studies.asr.findings.evidence import Evidence
+from studies.asr.evidence import Evidence, result_rows
+from studies.lab.exhibits import show, write
 from studies.lab.networks import ZOO
 from studies.lab.page import Page
 from tests.studies.asr.made_up import (
@@ -31,10 +33,8 @@ from tests.studies.asr.made_up import (
     shares,
 )
 
-SIZES = {"speed_depth": 56}
 
-
-def everything() -> Evidence:
+def everything(plan) -> Evidence:
     """Evidence of which every part knows something."""
     rows = {}
     controls = {name: 90.0 + place for place, name in enumerate(design.CONTROLS)}
@@ -54,23 +54,25 @@ def everything() -> Evidence:
         rows |= evidence(part, design.SMALL_SCALE, **dict.fromkeys(arms, 80.0)).rows
     rows["finetuned", ""] = {"SE": [result(beyond=(-1.5, -2.0, -1.0))]}
     moved = [{"epoch": k, "moved": {"gate 0": 1 / k, "scales": 1 / k, "logits": 1.0}} for k in range(2, 9)]
+    for record in moved:
+        record["means"] = [[100 * record["epoch"], 500]]
     rows["dynamics", ""] = {"SE, steps": [result(log=moved)], "SE, cosine": []}
-    e = Evidence(rows=rows)
+    e = Evidence(rows=rows, plan=plan, speed_depth=164 if plan.arguments.full else 56)
     e.shares = [shares("SE", 0), shares("SE", 1), shares("SRM", 0, 0.1, np.nan, np.nan)]
     e.replaced = [replaced("SE"), replaced("SRM", change=-18.0, share=0.1)]
     e.bounds = [bounds(name, seed, 9.0 + seed) for name in ("plain", "ASR(SE)") for seed in (0, 1)]
     e.maps = [maps("plain", 0, 0.5), maps("SE", 0, 0.4)]
     e.spatial = [{"seed": 0, "share": [0.2, 0.8], "maps": [np.eye(8), np.eye(4)]}]
-    e.painted = painted(style.INSTANCE, 1.0) + painted(style.WITH_ASR, 1.5)
+    e.painted = painted(whole_networks.INSTANCE, 1.0) + painted(whole_networks.WITH_ASR, 1.5)
     e.originals = np.zeros((6, 3, 8, 8), np.uint8)
     e.attention = [{"name": "ViT", "seed": 0, "share": [0.9, 0.3], "maps": [np.eye(16), np.eye(16)]}]
-    names = ("plain", *backbones.SPEEDS, "ASR(SE) merged", "ASR(SE) folded")
+    names = ("plain", *whole_networks.SPEEDS, "ASR(SE) merged", "ASR(SE) folded")
     e.speeds = {size: dict.fromkeys(names, (0.9, (0.8, 1.0))) for size in ("32 x 32", "96 x 96")}
     e.merging = [
         {"backbone": "VGG", "gate": gate, "merged, float64": x, "folded, float64": fold}
         for gate, x, fold in (("a", 1e-16, "refused"), ("b", 3e-16, "refused"))
     ]
-    e.shapes = backbones.places_of_steps()
+    e.shapes = accuracy.places_of_steps()
     return e
 
 
@@ -79,7 +81,7 @@ def shown(tmp_path_factory):
     """The report on everything: its folder and the numbers of its record."""
     out = tmp_path_factory.mktemp("shown")
     page = Page("asr", asr.Arguments(out=out, dataset="digits"), "Title")
-    sections.write_sections(page, everything(), SIZES["speed_depth"], plan_of(out, dataset="cifar10"))
+    write(page, asr.EXHIBITS, everything(plan_of(out, dataset="cifar10")))
     page.close()
     return out, json.loads((out / "record.json").read_text(), parse_constant=pytest.fail)["numbers"]
 
@@ -91,7 +93,7 @@ def test_every_figure_is_in_the_report_and_can_be_seen(shown):
     pictures = {path.stem for path in out.glob("*.png")}
     assert pictures == {
         "controls", "noise", "stripes", "shares", "origin", "replacement", "bounds", "gradcam", "spatial", "speed",
-        "dynamics", "style", "style_losses", "attention",
+        "dynamics", "channels", "style", "style_losses", "attention",
     }  # fmt: skip
     for name in pictures:
         assert f"]({name}.png)" in report
@@ -115,7 +117,7 @@ def test_the_tables_hold_the_known_numbers(shown):
     assert (speed["SE"], speed["ECA"]) == ("0.756, 0.678", "")  # 1469 of 1944 and 173 of 255 images a second
     assert [row["gates at their means, points [95 %]"][:6] for row in numbers["replaced"]] == ["-1.00 ", "-18.00"]
     assert [(row["arm"], row["content: running, batch"]) for row in numbers["style"]] == [
-        (style.INSTANCE, "1.001, 1.001"), (style.WITH_ASR, "1.501, 1.501")
+        (whole_networks.INSTANCE, "1.001, 1.001"), (whole_networks.WITH_ASR, "1.501, 1.501")
     ]  # fmt: skip
     assert numbers["finetuned"][0]["above the network with its gates, points [95 %]"] == "-1.50 [-2.00, -1.00]"
     assert numbers["merging"] == [
@@ -125,6 +127,16 @@ def test_the_tables_hold_the_known_numbers(shown):
     assert {row["backbone"]: row["what h is"][:8] for row in numbers["places"]}["VGG"] == "a factor"
     undefined = [row for row in numbers["shares"] if row["module"] == "SRM"]
     assert {row["share, untrained"] for row in undefined} == {"undefined"}
+
+
+def test_a_reader_finds_few_words_outside_folds(shown):
+    """At most 1,500, the titles of folds among them; whatever else the page says is folded away."""
+    out, _ = shown
+    page = re.sub(r"<(script|style|svg)\b.*?</\1>", " ", (out / "report.html").read_text(), flags=re.DOTALL)
+    fold = r"<details\b[^>]*>\s*(<summary\b(?:(?!</summary>).)*</summary>)(?:(?!<details\b).)*?</details>"
+    while (outside := re.sub(fold, r"\1", page, flags=re.DOTALL)) != page:
+        page = outside
+    assert 100 < len(re.sub(r"<[^>]+>", " ", page).split()) <= 1500
 
 
 @pytest.mark.slow
@@ -137,23 +149,14 @@ def test_at_the_papers_scale_the_page_speaks_of_the_papers_scale(tmp_path, datas
     plan = plan_of(tmp_path, dataset=dataset, full=True, depth=None, epochs=None, images=None, seeds=(1,))
     page = Page("asr", asr.Arguments(out=tmp_path, dataset=dataset, full=True), "Title")
     page.words(asr.limits(plan))
-    sections.write_sections(page, everything(), 164, plan)
+    show(page, asr.EXHIBITS, everything(plan))
     page.close()
     report, numbers = (tmp_path / "report.md").read_text(), page.numbers
     assert "ResNet-164" in report
     assert "epochs 81 and 122" in report
     assert "reduction is 16" in report
-    for words in (
-        "ResNet-20 at",
-        "ResNet-20 on",
-        "ResNet-20,",
-        "CIFAR-10 in a made-up",
-        "epochs 4 and 6",
-        "10,000 training",
-        "first 10,000",
-        "reduction of 4",
-    ):
-        assert words not in report
+    small = ("ResNet-20 at", "ResNet-20 on", "ResNet-20,", "CIFAR-10 in a made-up", "epochs 4 and 6")
+    assert not [words for words in (*small, "10,000 training", "first 10,000", "reduction of 4") if words in report]
     usual = {"cifar100": "CIFAR-100", "stl10": "STL-10"}[dataset]
     controls = {row["arm"]: row for row in numbers["controls"]}
     assert controls[PLAIN][f"paper, ResNet-164, {usual} (%)"] == plain
@@ -163,26 +166,37 @@ def test_at_the_papers_scale_the_page_speaks_of_the_papers_scale(tmp_path, datas
 
 def test_marks_stand_where_the_numbers_are():
     e = evidence("small", **{PLAIN: 90.0, HALF: 92.0})
-    drawing = figures.controls_figure({"small": e.accuracies("small")})
+    drawing = accuracy.draw_controls({"small scale": e.accuracies("small")})
     dots = [line for line in drawing.axes[0].lines if line.get_marker() == "o"]
     drawn = sorted(round(float(x), 6) for line in dots for x in line.get_xdata())
     assert drawn == pytest.approx([-0.1, 0.0, 0.1, 1.9, 2.0, 2.1])
-    drawing = figures.noise_figure(evidence("noise", "none", **{PLAIN: 60.0, HALF: 61.0}))
+    drawing = accuracy.draw_noise(evidence("noise", "none", **{PLAIN: 60.0, HALF: 61.0}))
     heights = sorted(float(y) for line in drawing.axes[0].lines for y in line.get_ydata())
     assert heights == pytest.approx([59.9, 60.0, 60.1, 60.9, 61.0, 61.1])
+
+
+def test_a_heat_map_has_a_row_per_channel_and_a_column_per_epoch():
+    """Of the last block of each stage: here the second of 3 channels and the only one of 5."""
+    epochs = [[[10 * epoch] * 3, [epoch] * 3, [epoch, 1, 2, 3, 4]] for epoch in range(4)]
+    drawing = attention_values.draw_means({"SE, steps": epochs})
+    maps = {axis.get_title(): axis.images[0].get_array() for axis in drawing.axes if axis.get_title()}
+    assert {title: values.shape for title, values in maps.items()} == {
+        "SE, steps, block 2": (3, 4), "SE, steps, block 3": (5, 4)
+    }  # fmt: skip
+    assert maps["SE, steps, block 3"][0].tolist() == pytest.approx([0.0, 0.001, 0.002, 0.003])
 
 
 def test_the_stripes_are_those_of_the_median_block_and_of_the_worst():
     """Of five blocks with shares 0.9, 0.2, 0.5, 1.0 and 0.7 the fifth is the median one and the second the worst."""
     gates = [SimpleNamespace(h=torch.full((30, 70), k), pooled=torch.full((30, 70), -k)) for k in range(1, 6)]
-    median, worst = constants.choose_stripes([0.9, 0.2, 0.5, 1.0, 0.7], gates, gates[::-1])
+    median, worst = attention_values.choose_stripes([0.9, 0.2, 0.5, 1.0, 0.7], gates, gates[::-1])
     assert [(one.which, one.block, one.share) for one in (median, worst)] == [("median", 5, 0.7), ("least", 2, 0.2)]
     assert {what: (x.shape, x[0, 0]) for what, x in worst.values.items()} == {
         "input, trained": ((20, 60), -2), "gate, trained": ((20, 60), 2), "gate, untrained": ((20, 60), 4)
     }  # fmt: skip
-    (alone,) = constants.choose_stripes([0.5], gates[:1], [])
+    (alone,) = attention_values.choose_stripes([0.5], gates[:1], [])
     assert set(alone.values) == {"input, trained", "gate, trained"}
-    drawing = figures.stripes_figure([shares("SE"), shares("SRM")])
+    drawing = attention_values.draw_stripes([shares("SE"), shares("SRM")])
     labels = [axis.get_ylabel() for axis in drawing.axes if axis.get_ylabel()]
     assert labels[:2] == ["SE, median\nblock 2: 0.95", "SE, least\nblock 1: 0.95"]
     assert len(labels) == 4
@@ -192,7 +206,7 @@ def test_noises_stand_in_their_order_and_their_names_do_not_overlap():
     rows: dict = {}
     for name in list(design.NOISES)[::-1]:
         rows |= evidence("noise", name, **{PLAIN: 60.0}).rows
-    drawing = figures.noise_figure(Evidence(rows=rows))
+    drawing = accuracy.draw_noise(Evidence(rows=rows))
     drawing.canvas.draw()
     labels = drawing.axes[0].get_xticklabels()
     names = [label.get_text().replace("\n", " ") for label in labels]
@@ -205,16 +219,27 @@ def test_noises_stand_in_their_order_and_their_names_do_not_overlap():
 
 
 def test_a_table_of_arms_that_have_no_seed_says_so():
-    rows = tables.noise_rows(evidence("noise", "none", **{PLAIN: 60.0, HALF: None}))
+    rows = accuracy.noise_rows(evidence("noise", "none", **{PLAIN: 60.0, HALF: None}))
     assert rows[0][f"{HALF} (%)"] == "n = 0"
-    assert tables.result_rows(Evidence(), "small") == []
+    assert result_rows(Evidence(), "small", "", {}) == []
+
+
+def test_the_top_5_of_table_14_stands_where_the_log_has_it():
+    """Networks of more than twenty classes have it; the last epoch's counts."""
+    log = [{"epoch": epoch, "test_top5": 0.9 + 0.02 * epoch} for epoch in (1, 2)]
+    many = Evidence(rows={("uses", ""): {"2 uses": seeds_of(75.0, log=log), "3 uses": seeds_of(75.0)}})
+    two, three = result_rows(many, "uses", "", {"paper": {"2 uses": 93.99}})
+    assert (two["top-5 (%)"], two["paper"]) == ("94.00", "93.99")
+    assert (three["top-5 (%)"], three["paper"]) == ("undefined", "")
+    few = Evidence(rows={("uses", ""): {"2 uses": seeds_of(75.0)}})
+    assert "top-5 (%)" not in result_rows(few, "uses", "", {})[0]
 
 
 def test_psi_stands_beside_what_decay_alone_would_make_of_it(tmp_path):
     run = next(run for run in plan_of(tmp_path).part("origin") if run.arm == design.DECAYED)
     found = seeds_of(90.0, 1, recipe=run.job.recipe.as_json(), blocks=[block(psi=[0.03, 0.001, 0.1])])
-    (row,) = tables.psi_rows(Evidence(rows={("origin", ""): {design.DECAYED: found}}))
-    alone = 0.1 * tables.decay_alone(found[0].recipe, found[0].specification)
+    (row,) = accuracy.psi_rows(Evidence(rows={("origin", ""): {design.DECAYED: found}}))
+    alone = 0.1 * accuracy.decay_alone(found[0].recipe, found[0].specification)
     assert (row["start"], row["end"], row["by decay alone"]) == ("0.1000", "0.0300", f"{alone:.4f}")
     assert alone < 0.1
 
@@ -230,9 +255,8 @@ def test_what_cannot_be_done_is_told(tmp_path, change, words):
 
 def test_the_report_on_digits_is_made_of_their_networks(tmp_path, capsys):
     """A part that needs no training, from the command to the verdict."""
-    asr.main(
-        asr.Arguments(part=("spatial",), dataset="digits", own=True, out=tmp_path, depth=8, epochs=1, verbose=True)
-    )
+    small = {"dataset": "digits", "depth": 8, "epochs": 1}
+    asr.main(asr.Arguments(part=("spatial",), own=True, out=tmp_path, verbose=True, **small))
     numbers = json.loads((tmp_path / "record.json").read_text())["numbers"]
     assert {row["seed"] for row in numbers["spatial"]} == {0, 1}
     assert len(numbers["findings"]) == len({one["claim"] for one in numbers["findings"]})
@@ -263,13 +287,13 @@ def test_networks_of_ones_own_take_the_place_of_shipped_ones(tmp_path, capsys):
 def test_constants_one_after_the_other_are_the_constants_where_nothing_varies():
     images = torch.rand(6, 3, 16, 16)
     net = nb.resnet(8, controller=nb.asr("se", spread=1.0)).eval()
-    found = constants.mean_gates_in_turn(net, images)
+    found = attention_values.mean_gates_in_turn(net, images)
     for one, wanted in zip(found, nb.gates(net, images), strict=True):
         torch.testing.assert_close(one, wanted.h[0])
     live = nb.resnet(8, controller="srm").eval()
     for each in live.blocks:
         torch.nn.init.normal_(each.controller.weight)
-    first, *_ = constants.mean_gates_in_turn(live, images)
+    first, *_ = attention_values.mean_gates_in_turn(live, images)
     torch.testing.assert_close(first, nb.gates(live, images)[0].h.mean(0))
 
 
@@ -288,7 +312,7 @@ def cifar():
     ("name", "seed", "log"), [("constant", 0, 9.02), ("constant", 1, 8.96), ("asr-se", 0, 9.76), ("asr-se", 1, 9.55)]
 )
 def test_bounds_of_shipped_networks(cifar, name, seed, log):
-    found = measures.measure_bound(name, seed, ZOO / "cifar10" / f"resnet20-{name}-seed{seed}.safetensors", cifar)
+    found = whole_networks.measure_bound(name, seed, ZOO / "cifar10" / f"resnet20-{name}-seed{seed}.safetensors", cifar)
     assert found["bound"][-1] == pytest.approx(log, rel=0.01)
 
 
@@ -297,8 +321,8 @@ def test_bounds_of_shipped_networks(cifar, name, seed, log):
 @pytest.mark.parametrize("name", ["se", "srm"])
 def test_shares_and_replacements_of_shipped_networks(cifar, name, seed):
     path = ZOO / "cifar10" / f"resnet20-{name}-seed{seed}.safetensors"
-    found, after = constants.measure_shares(name, seed, path, cifar, 600, 20)
-    change = constants.replace_gates(found, after, path, cifar, 2000).change.value
+    found, after = attention_values.measure_shares(name, seed, path, cifar, 600, 20)
+    change = attention_values.replace_gates(found, after, path, cifar, 2000).change.value
     if name == "se":
         assert min(found.untrained) > 0.9
         assert min(found.origin) > 0.5
@@ -310,6 +334,8 @@ def test_shares_and_replacements_of_shipped_networks(cifar, name, seed):
 
 @pytest.mark.slow
 def test_class_maps_of_the_shipped_plain_network_look_at_the_centre(cifar):
-    found = measures.measure_class_maps("plain", 0, ZOO / "cifar10" / "resnet20-constant-seed0.safetensors", cifar, 300)
+    found = whole_networks.measure_class_maps(
+        "plain", 0, ZOO / "cifar10" / "resnet20-constant-seed0.safetensors", cifar, 300
+    )
     assert found["mass"].low > 0.4
     assert 0.25 < found["shift"] < found["cells"] == 1.5

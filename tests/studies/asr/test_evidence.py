@@ -1,16 +1,17 @@
-"""asr's results: what is written down is what the network is, nothing is lost, and nobody's weights are touched."""
+"""asr's results and pictures: what is written down is what the network is, and nobody's weights are touched."""
 
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 import torch
 
 import netbridge as nb
 from netbridge import data as datasets
 from netbridge.tracing.gates import with_fresh_statistics
-from netbridge.train import epochs, loop, recipes, scoring, stepping
-from studies.asr import constants, design, dynamics, measures, results, style, tables, training
+from netbridge.train import loop, recipes, scoring, stepping
+from studies.asr import accuracy, attention_values, design, evidence, whole_networks
 from studies.lab import jobs
 from studies.lab.networks import ZOO
 from tests.studies.asr.made_up import plan_of, result
@@ -30,8 +31,8 @@ def test_a_result_comes_back_as_it_was_written(tmp_path):
     run = plan_of(tmp_path).part("controls")[0]
     one = result(run, bound=(9.0, 40.0), noisy=(12, 0.5), beyond=(-1.0, -2.0, 0.0))
     one.write(tmp_path / f"{run.stem}.json")
-    assert results.find(run, [tmp_path / "nothing", tmp_path]) == one
-    assert results.find(plan_of(tmp_path).part("controls")[1], [tmp_path]) is None
+    assert evidence.find(run, [tmp_path / "nothing", tmp_path]) == one
+    assert evidence.find(plan_of(tmp_path).part("controls")[1], [tmp_path]) is None
 
 
 @pytest.mark.parametrize("damage", [lambda text: text[:99], lambda text: "[]", lambda text: text.replace("bound", "b")])
@@ -40,36 +41,36 @@ def test_a_damaged_result_is_named(tmp_path, damage):
     path = result(run).write(tmp_path / f"{run.stem}.json")
     path.write_text(damage(path.read_text()))
     with pytest.raises(SystemExit, match=path.name):
-        results.find(run, [tmp_path])
+        evidence.find(run, [tmp_path])
 
 
 def test_a_result_under_another_name_is_refused(tmp_path):
     run, other = plan_of(tmp_path).part("controls")[:2]
     result(run).write(tmp_path / f"{other.stem}.json")
     with pytest.raises(SystemExit, match="another network"):
-        results.find(other, [tmp_path])
+        evidence.find(other, [tmp_path])
 
 
 def test_shipped_results_bear_the_name_of_what_they_hold():
     """And the default plan finds every one of them."""
     plan = plan_of("nowhere", dataset="cifar10", depth=20, epochs=None, images=None, seeds=(8,))
     planned = {run.stem: run for run in plan.queue()}
-    paintings = {one.stem: one for one in style.plan_paintings(range(design.FEW))}
-    paths = sorted(results.SHIPPED.glob("*.json"))
+    paintings = {one.stem: one for one in whole_networks.plan_paintings(range(design.FEW))}
+    paths = sorted(evidence.SHIPPED.glob("*.json"))
     assert paths
     for path in paths:
         if path.stem in paintings:
-            assert style.find(paintings[path.stem], [results.SHIPPED]) is not None
+            assert whole_networks.find_painted(paintings[path.stem], [evidence.SHIPPED]) is not None
             continue
-        found = results.find(planned[path.stem], [results.SHIPPED])
+        found = evidence.find(planned[path.stem], [evidence.SHIPPED])
         assert found is not None
         assert found.test_images == 10_000
 
 
 def test_what_is_written_down_is_what_the_network_is(tmp_path, digits):
     run = first(plan_of(tmp_path), "noise", design.FAITHFUL, column="random 0.2")
-    made = results.carry_out(run, digits, tmp_path, tmp_path, "cpu", keep=True)
-    assert results.find(run, [tmp_path]) == made
+    made = evidence.carry_out(run, digits, tmp_path, tmp_path, "cpu", keep=True)
+    assert evidence.find(run, [tmp_path]) == made
     net = nb.load(tmp_path / f"{run.stem}.safetensors")
     score = scoring.evaluate(net, digits)
     assert (made.test_errors, made.test_images) == (score["test_errors"], 60)
@@ -77,7 +78,7 @@ def test_what_is_written_down_is_what_the_network_is(tmp_path, digits):
     assert made.noisy is not None
     assert made.bound is None
     few = run.job.data_of(digits)
-    shown = few.normalised(few.train_images[: results.PROBES])
+    shown = few.normalised(few.train_images[: evidence.START_IMAGES])
     start = run.job.untrained_network(10)
     both = nb.gates(net, shown), nb.gates(with_fresh_statistics(start, shown), shown)
     for block, gates, before, trained in zip(made.blocks, *both, net.blocks, strict=True):
@@ -92,27 +93,19 @@ def test_what_is_written_down_is_what_the_network_is(tmp_path, digits):
 
 def test_a_plain_network_has_its_bound_and_leaves_no_weights(tmp_path, digits):
     run = first(plan_of(tmp_path), "controls", design.PLAIN)
-    made = results.carry_out(run, digits, tmp_path, tmp_path, "cpu")
+    made = evidence.carry_out(run, digits, tmp_path, tmp_path, "cpu")
     assert made.bound[0] > 0
     assert made.bound[1] < 10 ** made.bound[0]
     assert {path.suffix for path in tmp_path.iterdir()} == {".json"}
 
 
-def test_training_goes_on_where_it_was_stopped(tmp_path, digits, monkeypatch):
+def test_training_goes_on_where_it_was_stopped(tmp_path, digits):
     run = first(plan_of(tmp_path), "backbones", design.FAITHFUL, column="VGG")
-    whole = results.carry_out(run, digits, tmp_path / "whole", tmp_path / "whole", "cpu")
-    real = epochs.Training.one_epoch
-
-    def stopped(self, *arguments):
-        if self.epoch == 1:
-            raise KeyboardInterrupt
-        return real(self, *arguments)
-
-    monkeypatch.setattr(epochs.Training, "one_epoch", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        results.carry_out(run, digits, tmp_path, tmp_path, "cpu")
-    monkeypatch.setattr(epochs.Training, "one_epoch", real)
-    again = results.carry_out(run, digits, tmp_path, tmp_path, "cpu")
+    whole = evidence.carry_out(run, digits, tmp_path / "whole", tmp_path / "whole", "cpu")
+    path = tmp_path / f"{run.stem}.safetensors"
+    jobs.train(run.job, digits, path, "asr", "cpu", stop_after=1)
+    assert len(path.with_suffix(".jsonl").read_text().splitlines()) == 2  # the head and one epoch
+    again = evidence.carry_out(run, digits, tmp_path, tmp_path, "cpu")
     assert (again.test_loss, again.test_errors) == (whole.test_loss, whole.test_errors)
     assert again.blocks == []  # a VGG has no steps
     assert [line["loss"] for line in again.log] == [line["loss"] for line in whole.log]
@@ -121,15 +114,15 @@ def test_training_goes_on_where_it_was_stopped(tmp_path, digits, monkeypatch):
 def test_constants_stay_where_they_were_put_when_the_rest_goes_on(tmp_path, digits):
     plan = plan_of(tmp_path)
     run = first(plan, "finetuned", "SRM")
-    made = training.fine_tune(run, digits, tmp_path, tmp_path, "cpu", keep=True)
+    made = attention_values.fine_tune(run, digits, tmp_path, tmp_path, "cpu", keep=True)
     net = nb.load(tmp_path / f"{run.stem}.safetensors")
     path = ZOO / "digits" / f"{run.job.stem}.safetensors"
-    for block, wanted in zip(net.blocks, constants.constant_copy(path, digits).blocks, strict=True):
+    for block, wanted in zip(net.blocks, attention_values.constant_copy(path, digits).blocks, strict=True):
         assert torch.equal(block.controller.psi, wanted.controller.psi)
-    before = measures.right_answers(nb.load(path), digits, 60).mean()
+    before = evidence.right_answers(nb.load(path), digits, 60).mean()
     assert made.beyond[0] == pytest.approx(made.accuracy - 100 * before, abs=1e-3)
     assert made.beyond[1] <= made.beyond[0] <= made.beyond[2]
-    assert results.find(run, [tmp_path]) == made
+    assert evidence.find(run, [tmp_path]) == made
 
 
 def test_an_observer_changes_no_bit_and_remembers_over_sessions(digits, tmp_path):
@@ -141,33 +134,36 @@ def test_an_observer_changes_no_bit_and_remembers_over_sessions(digits, tmp_path
 
     def moved(name, *sessions):
         for stop in sessions:
-            trained(path=tmp_path / f"{name}.safetensors", on_epoch=dynamics.Observer(digits), stop_after=stop)
+            trained(path=tmp_path / f"{name}.safetensors", on_epoch=evidence.Observer(digits), stop_after=stop)
         lines = (tmp_path / f"{name}.jsonl").read_text().splitlines()[1:]
         return [json.loads(line).get("moved") for line in lines]
 
     assert moved("two", 1, 2) == moved("one", 2)
 
     seen = []
-    observer = dynamics.Observer(digits)
+    observer = evidence.Observer(digits)
     watched = trained(on_epoch=lambda net, record: seen.append(observer(net, record)))
     for (name, x), y in zip(trained().state_dict().items(), watched.state_dict().values(), strict=True):
         assert torch.equal(x, y), name
-    assert set(seen[0]) == {"spread"}
+    assert set(seen[0]) == {"spread", "means"}
+    assert [len(channels) for channels in seen[1]["means"]] == [4, 8, 8]
+    gates = nb.gates(watched.eval(), observer.images)
+    assert seen[1]["means"][0] == pytest.approx(1000 * gates[0].h.mean(0).numpy(), abs=0.5 + 1e-3)
     assert set(seen[1]["moved"]) == {"gate 0", "gate 1", "gate 2", "scales", "logits"}
 
 
 def test_a_movement_by_hand():
     """Differences 1 and 3, mean 2; the values behind have the standard deviation 2."""
-    assert dynamics.relative_change(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 5.0])) == pytest.approx(1.0)
-    assert dynamics.relative_change(torch.tensor([0.0, 2.0]), torch.tensor([5.0, 5.0])) is None
+    assert evidence.relative_change(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 5.0])) == pytest.approx(1.0)
+    assert evidence.relative_change(torch.tensor([0.0, 2.0]), torch.tensor([5.0, 5.0])) is None
 
 
 def test_decay_alone_by_hand():
     """Without momentum every step multiplies by 1 - rate * decay: here 6 steps, the last two at a tenth of the rate."""
     recipe = recipes.Recipe("mine", 3, 10, lr=0.5, momentum=0.0, weight_decay=0.1, schedule="steps", drops=(2,))
-    assert tables.decay_alone(recipe.as_json(), {"images": 20}) == pytest.approx(0.95**4 * 0.995**2)
+    assert accuracy.decay_alone(recipe.as_json(), {"images": 20}) == pytest.approx(0.95**4 * 0.995**2)
     kept = dataclasses.replace(recipe, decay_gates=False)
-    assert tables.decay_alone(kept.as_json(), {"images": 20}) == 1.0
+    assert accuracy.decay_alone(kept.as_json(), {"images": 20}) == 1.0
 
 
 def test_decay_alone_is_what_the_optimiser_does():
@@ -181,7 +177,7 @@ def test_decay_alone_is_what_the_optimiser_does():
         optimizer.zero_grad()
         psi.grad = torch.zeros_like(psi)
         optimizer.step()
-    alone = tables.decay_alone(recipe.as_json(), {"images": 3 * recipe.batch})
+    alone = accuracy.decay_alone(recipe.as_json(), {"images": 3 * recipe.batch})
     assert psi.detach().mean() == pytest.approx(0.1 * alone, rel=1e-5)
     assert alone < 0.9999
 
@@ -192,11 +188,14 @@ def test_initial_gates_are_those_that_training_began_with(seed):
     path = ZOO / "cifar10" / f"resnet20-se-seed{seed}.safetensors"
     wrong = ZOO / "cifar10" / f"resnet20-se-seed{1 - seed}.safetensors"
     trained = nb.load(path)
-    for start, right in ((constants.before_training(path), True), (constants.before_training(wrong), False)):
+    for start, right in (
+        (attention_values.before_training(path), True),
+        (attention_values.before_training(wrong), False),
+    ):
         biases = [
             [block.controller.excite[2].bias.detach().double() for block in net.blocks] for net in (start, trained)
         ]
-        found = results.correlation(*map(torch.cat, biases))
+        found = evidence.correlation(*map(torch.cat, biases))
         assert (found > 0.6) if right else (abs(found) < 0.3)
 
 
@@ -209,6 +208,41 @@ def test_a_job_rebuilds_what_train_builds():
 
 
 def test_results_fit_into_the_package():
-    sizes = [path.stat().st_size for path in results.SHIPPED.glob("*")]
+    sizes = [path.stat().st_size for path in evidence.SHIPPED.glob("*")]
     assert sum(sizes) < 1.5e6
-    assert all(json.loads(path.read_text())["made"]["commit"] for path in results.SHIPPED.glob("*.json"))
+    assert all(json.loads(path.read_text())["made"]["commit"] for path in evidence.SHIPPED.glob("*.json"))
+
+
+# Pictures repainted
+
+
+@pytest.mark.parametrize("name", whole_networks.STYLES)
+def test_a_style_is_a_picture_and_the_same_one_always(name):
+    picture = whole_networks.style_picture(name)
+    assert picture.shape == (3, 32, 32)
+    assert 0.0 <= float(picture.min()) < float(picture.max()) <= 1.0
+    assert float(picture.std()) > 0.1
+    assert torch.equal(picture, whole_networks.style_picture(name))
+
+
+def test_every_arm_has_as_many_seeds():
+    wanted = whole_networks.plan_paintings((0, 1, 2))
+    assert len({painting.stem for painting in wanted}) == len(wanted) == 36
+    assert [painting.arm for painting in wanted[:4]] == list(whole_networks.ARMS)
+    assert {painting.style for painting in wanted[:12]} == {wanted[0].style}
+
+
+def test_what_is_painted_comes_back_and_a_seed_decides_all(tmp_path, digits):
+    painting = whole_networks.Painting(whole_networks.WITH_ASR, "waves", 0, steps=2)
+    painted, again = (whole_networks.paint(painting, digits) for _ in range(2))
+    assert painted.evaluation == again.evaluation
+    assert painted.evaluation != painted.batch
+    whole_networks.write_painted(painted, tmp_path / f"{painting.stem}.json")
+    read = whole_networks.find_painted(painting, [tmp_path / "nothing", tmp_path])
+    assert (read.evaluation, read.batch) == (painted.evaluation, painted.batch)
+    assert np.array_equal(read.pictures, painted.pictures)
+    other = whole_networks.Painting(whole_networks.BATCH, "waves", 0, steps=2)
+    assert whole_networks.find_painted(other, [tmp_path]) is None
+    (tmp_path / f"{painting.stem}.json").rename(tmp_path / f"{other.stem}.json")
+    with pytest.raises(SystemExit, match="another network"):
+        whole_networks.find_painted(other, [tmp_path])
