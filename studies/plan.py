@@ -31,7 +31,7 @@ from studies.asr import design
 from studies.asr import paper as asr_paper
 from studies.asr.design import Arm
 from studies.asr.plan import Plan
-from studies.block_stiffness import paper as block_paper
+from studies.block_stiffness import printed as block_paper
 from studies.lab import jobs
 from studies.lab.command import require_at_least, start
 from studies.lab.jobs import PAPERS_ON_STL10, Job
