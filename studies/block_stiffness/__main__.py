@@ -332,13 +332,10 @@ def compare_with_record(page: Page, own: Evidence, best: Evidence, size: measure
             for finding, alone in zip(findings(best), findings(own), strict=True)
         ],
         "The verdicts, and what this run alone would have said",
-        printed=False,
     )
-    page.table("reproduced", compared, "Means over images: the record, and this run", printed=False, told=False)
+    page.table("reproduced", compared, "Means over images: the record, and this run", told=False)
     if sum(about["images a label"]["spectra"]) > sum(size.spectra):
-        page.table(
-            "large_by_block", recorded, "Every block in three readings", "As above, over more images.", printed=False
-        )
+        page.table("large_by_block", recorded, "Every block in three readings", "As above, over more images.")
 
 
 def look_at_slices(arguments: Arguments, net, name: str, data, work: dict):

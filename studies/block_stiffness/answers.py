@@ -210,7 +210,6 @@ def show_answers(page: Page, evidence: Evidence):
         relation_rows(evidence.relations, evidence.blocks),
         "Measures against accuracy and loss, image by image within each block",
         "Spearman's correlation with its 95 % interval. Holm's correction is over the rows of one question.",
-        printed=False,
     )
     page.table(
         "correlations_held",
@@ -218,7 +217,6 @@ def show_answers(page: Page, evidence: Evidence):
         "The same within labels, and beside activity and NSI",
         "Correlations of ranks minus the mean rank of the label, and minus a linear fit to the ranks of the "
         "share of live outputs and of NSI.",
-        printed=False,
     )
     mapped = [
         *relations(measured, targets, MEASURES, ["residual"], inner),
@@ -360,14 +358,9 @@ def measure_slices(
             progress.advance(task, len(images))
     loss, right = answers(net, data, chosen)
     about = {
-        "network": network,
-        "digest": digest_of(net),
-        "dataset": data.name,
-        "date": today(),
-        "commit": commit(),
-        "images": len(chosen),
-        "rows": rows,
-    }
+        "network": network, "digest": digest_of(net), "dataset": data.name, "date": today(), "commit": commit(),
+        "images": len(chosen), "rows": rows,
+    }  # fmt: skip
     arrays = {name: np.concatenate(values).astype(np.float32) for name, values in columns.items()}
     return Slices(about, tuple(net.block_names), chosen, labels[chosen], loss, right, **arrays)
 
@@ -425,14 +418,12 @@ def show_slices(page: Page, slices: Slices):
         "The same beside live outputs",
         "Correlations of ranks minus a linear fit to the ranks of the share of live outputs: a dead output is a row of "
         "zeros in its slices.",
-        printed=False,
     )
     page.table(
         "slices_alone_labels",
         blocks.component_rows(slices.components(), slices.blocks),
         "How much of the variance within a block is between labels",
         "The variance component of labels over its sum with that of images; exact 95 % intervals, Holm's correction.",
-        printed=False,
     )
 
 
@@ -477,25 +468,12 @@ def robustness(net, data, chosen: np.ndarray) -> dict[str, np.ndarray]:
 
 def growth(net, images: torch.Tensor, there: torch.Tensor) -> np.ndarray:
     """The distance of two images' states after the last block, over that before the first block."""
-    ends = zip(end_states(net, images), end_states(net, there), strict=True)
-    before, after = ((one - other).flatten(1).norm(dim=1) for one, other in ends)
+    name, ends = net.block_names[-1], []
+    with torch.inference_mode():
+        for states in (nb.block_states(net, images), nb.block_states(net, there)):
+            ends.append((states[net.block_names[0]], net.get_submodule(name)(states[name])))
+    before, after = ((one - other).flatten(1).norm(dim=1) for one, other in zip(*ends, strict=True))
     return (after / before).double().cpu().numpy()
-
-
-def end_states(net, images: torch.Tensor) -> list[torch.Tensor]:
-    """The states before the first block and after the last one."""
-    states: list[torch.Tensor] = []
-    handles = [
-        net.stages[0].register_forward_pre_hook(lambda _, inputs: states.append(inputs[0].clone())),
-        net.stages[-1].register_forward_hook(lambda _, __, output: states.append(output.clone())),
-    ]
-    try:
-        with torch.inference_mode():
-            net(images)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return states
 
 
 def judge_flips(evidence: Evidence) -> list[Finding]:
@@ -514,7 +492,6 @@ def show_flips(page: Page, evidence: Evidence):
         "FGSM at 1/255 and 2/255; growth of the step of 1/255 from the state before the first block to that after the "
         "last one; minus the distance of the two largest logits. Log norm and largest singular value belong to the "
         "whole Jacobian of the branch. Holm's correction is over the measures of the paper and over the norms.",
-        printed=False,
     )
     panels = {"flips at 1/255": "flips, 1/255", "flips at 2/255": "flips, 2/255", "small margin": "small margin"}
     page.figure(

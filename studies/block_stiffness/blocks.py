@@ -90,22 +90,16 @@ def block_rows(measured: Measured) -> list[dict]:
         rows.append(
             paper
             | {
-                "block": number,
-                "reading": reading,
-                "images": len(table),
-                "S, median": of_known(np.median, index),
+                "block": number, "reading": reading, "images": len(table), "S, median": of_known(np.median, index),
                 "S, mean": of_known(np.mean, index),
                 "S, deviation": float(np.std(index[defined], ddof=1)) if defined.sum() > 1 else float("nan"),
-                "S defined, %": 100 * float(defined.mean()),
-                "negative, %": 100 * of_known(np.mean, table["negative"]),
-                "zero, %": 100 * of_known(np.mean, table["zero"]),
-                "max Re": float(table["max_re"].mean()),
-                "min Re": float(table["min_re"].mean()),
-                "min Re, lowest": float(table["min_re"].min()),
+                "S defined, %": 100 * float(defined.mean()), "negative, %": 100 * of_known(np.mean, table["negative"]),
+                "zero, %": 100 * of_known(np.mean, table["zero"]), "max Re": float(table["max_re"].mean()),
+                "min Re": float(table["min_re"].mean()), "min Re, lowest": float(table["min_re"].min()),
                 "spectral radius": float(np.mean(table["spectral_radius"])),
                 "stiff modes, %": 100 * float(np.mean(table["stiff"])),
             }
-        )
+        )  # fmt: skip
     return readable(rows, measured.blocks)
 
 
@@ -135,15 +129,12 @@ def reading_rows(measured: Measured) -> list[dict]:
 def reading_row(reading: str, words: str, blocks: int, table) -> dict:
     index = table["stiffness_index"]
     return {
-        "reading": reading,
-        "matrix": words,
-        "blocks": blocks,
+        "reading": reading, "matrix": words, "blocks": blocks,
         "S defined, % of images": 100 * float(np.isfinite(index).mean()),
         "S below 0, %": 100 * of_known(lambda known: (known < 0).mean(), index),
-        "S, median": of_known(np.median, index),
-        "min Re, lowest": float(table["min_re"].min()),
+        "S, median": of_known(np.median, index), "min Re, lowest": float(table["min_re"].min()),
         "max Re, highest": float(table["max_re"].max()),
-    }
+    }  # fmt: skip
 
 
 def precision_rows(net, data, inner: Sequence[str], work: dict) -> list[dict]:
@@ -236,7 +227,6 @@ def show_blocks(page: Page, evidence: Evidence):
         "The share of negative real parts against the share of live outputs, image by image within each block",
         "A dead output is a row of zeros in the Jacobian and in its slices. Spearman's correlation with its 95 % "
         "interval; Holm's correction over the rows.",
-        printed=False,
     )
     page.table(
         "precision",
@@ -244,7 +234,6 @@ def show_blocks(page: Page, evidence: Evidence):
         "How far single precision and ends alone can be trusted, at the first test image",
         "Branches: all eigenvalues in double precision, what single precision changes, and by how much the ends from "
         "products with vectors miss those of all eigenvalues, relative to the spectral radius.",
-        printed=False,
     )
 
 
@@ -420,10 +409,10 @@ def worlds_of_labels(chance, effect: float, n: int) -> tuple:
     negligible=NEGLIGIBLE_SHARE,
     worlds=Worlds(
         worlds_of_labels,
-        n=3400,
-        units="images",
-        effect="no difference between labels at all (without an effect: labels with 5 % of the variance)",
-        now=100,
+        3400,
+        "images",
+        "no difference between labels at all (without an effect: labels with 5 % of the variance)",
+        100,
     ),
 )
 def judge_labels(components: Sequence[Component], orders: Sequence[dict]) -> tuple[Verdict, str]:
@@ -479,14 +468,12 @@ def show_labels(page: Page, evidence: Evidence):
         "How much of the variance within a block is between labels",
         "The variance component of labels over its sum with that of images, which chance does not raise; exact 95 % "
         "intervals, and Holm's correction over the rows.",
-        printed=False,
     )
     page.table(
         "by_label",
         label_rows(measured, "residual", last, evidence.label_names),
         "By label, branches of the last stage",
         "Means over images; accuracy is on more images than the spectra.",
-        printed=False,
     )
     if shares:
         page.figure(
@@ -501,7 +488,6 @@ def show_labels(page: Page, evidence: Evidence):
         "Do networks order the labels alike?",
         "Networks are the units here: Friedman's test over their means by label, from the run over all shipped "
         "networks, with Holm's correction, and the mean rank correlation of two networks.",
-        printed=False,
     )
     if orders:
         page.figure(
@@ -515,13 +501,10 @@ def show_labels(page: Page, evidence: Evidence):
 def share_row(share: Share) -> dict:
     label = Estimate(100 * share.label.value, 100 * share.label.low, 100 * share.label.high)
     return {
-        "measure": share.measure,
-        "reading": share.reading,
-        "block, %": 100 * share.block.value,
-        "label, %": interval_text(label, ".1f"),
-        "block and label, %": f"{100 * share.both.value:.1f}",
+        "measure": share.measure, "reading": share.reading, "block, %": 100 * share.block.value,
+        "label, %": interval_text(label, ".1f"), "block and label, %": f"{100 * share.both.value:.1f}",
         "image, %": f"{100 * share.image.value:.1f}",
-    }
+    }  # fmt: skip
 
 
 def component_rows(components: Iterable[Component], blocks: Sequence[str]) -> list[dict]:
@@ -538,14 +521,12 @@ def label_rows(measured: Measured, reading: str, blocks, names) -> list[dict]:
         table = np.concatenate(chosen)
         rows.append(
             {
-                "label": names[label],
-                "accuracy, %": 100 * float(measured.accuracy_by_label[label]),
+                "label": names[label], "accuracy, %": 100 * float(measured.accuracy_by_label[label]),
                 "S, median": of_known(np.median, table["stiffness_index"]),
-                "negative, %": 100 * float(table["negative"].mean()),
-                "max Re": float(table["max_re"].mean()),
+                "negative, %": 100 * float(table["negative"].mean()), "max Re": float(table["max_re"].mean()),
                 "min Re": float(table["min_re"].mean()),
             }
-        )
+        )  # fmt: skip
     return rows
 
 
@@ -622,18 +603,15 @@ def input_rows(tables: dict) -> list[dict]:
     means = {name: block_means(table) for name, table in tables.items()}
     return [
         {
-            "input": name,
-            "inputs": len(np.unique(table["image"])),
-            "max Re, mean": float(table["max_re"].mean()),
-            "min Re, mean": float(table["min_re"].mean()),
-            "min Re, lowest": float(table["min_re"].min()),
+            "input": name, "inputs": len(np.unique(table["image"])), "max Re, mean": float(table["max_re"].mean()),
+            "min Re, mean": float(table["min_re"].mean()), "min Re, lowest": float(table["min_re"].min()),
         }
         | {
             f"order of {end}": rank_correlation(means[name][end], means["test images"][end], stats.spearmanr)[0]
             for end in ENDS
         }
         for name, table in tables.items()
-    ]
+    ]  # fmt: skip
 
 
 def correlate_halves(measured: Measured, reading: str, measure: str) -> float:

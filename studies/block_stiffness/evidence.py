@@ -231,66 +231,41 @@ class Everything(NamedTuple):
     rows: list[dict]
 
 
+NO_NETWORKS = Everything({}, [])
+
+
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """What the rules judge and the page shows; empty where nothing was measured.
+    """What the rules judge and the page shows; empty where nothing was measured."""
 
-    measured    the spectra of the network looked at
-    others      those of further networks of the user's
-    inner       the blocks that keep the shape
-    label_names  of the data set
-    untrained   rows of untrained networks of the paper's geometry
-    everything  the run over all shipped networks
-    networks    rows that are judged: those of all shipped networks, or of the user's own
-    components  variance components of labels
-    resamples   how many draws intervals of variance shares come from
-    relations   correlations with accuracy and loss
-    targets     per image: flipped answers, margin, growth of a perturbation
-    turned      correlations with these targets
-    errors      correlations with Euler's error, image by image within each block
-    inputs      tables of branches at inputs of other kinds
-    orders      whether blocks keep their order at other inputs
-    accuracies  with the exact flow in place of one block at a time
-    precision   rows that say how far single precision can be trusted
-    clouds      by reading: all eigenvalues of blocks at the first test image
-    trained     rows of a small network through its training, with so many `looks` images each
-    geometry    rows of a network of the paper's geometry through its training
-    depths      rows of networks of several depths
-    swapped     rows of learnt step sizes and constants in their place
-    fits        ResNets and ODE-nets on random points; `earlier` ones are of the record
-    solved      rows of networks on the digits under two schemes
-    about       of the record that `best_of` has added
-    tables      of that record, by name
-    """
-
-    measured: Measured = NOTHING
-    others: tuple[Measured, ...] = ()
-    inner: tuple[str, ...] = ()
-    label_names: tuple[str, ...] = ()
-    untrained: tuple[dict, ...] = ()
-    everything: Everything = Everything({}, [])
-    networks: tuple[dict, ...] = ()
+    measured: Measured = NOTHING  # the spectra of the network looked at
+    others: tuple[Measured, ...] = ()  # those of further networks of the user's
+    inner: tuple[str, ...] = ()  # the blocks that keep the shape
+    label_names: tuple[str, ...] = ()  # of the data set
+    untrained: tuple[dict, ...] = ()  # rows of untrained networks of the paper's geometry
+    everything: Everything = NO_NETWORKS  # the run over all shipped networks
+    networks: tuple[dict, ...] = ()  # rows that are judged: those of all shipped networks, or of the user's own
     components: tuple[Component, ...] = ()
-    resamples: int = 200
-    relations: tuple[Relation, ...] = ()
-    targets: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
-    turned: tuple[Relation, ...] = ()
-    errors: tuple[Relation, ...] = ()
-    inputs: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
-    orders: tuple[Order, ...] = ()
-    accuracies: dict[str, float] = dataclasses.field(default_factory=dict)
-    precision: tuple[dict, ...] = ()
-    clouds: dict[str, dict[str, np.ndarray]] = dataclasses.field(default_factory=dict)
-    trained: tuple[dict, ...] = ()
-    looks: int = 0
-    geometry: tuple[dict, ...] = ()
-    depths: tuple[dict, ...] = ()
-    swapped: tuple[dict, ...] = ()
-    fits: tuple[Fit, ...] = ()
-    earlier: tuple[Fit, ...] = ()
-    solved: tuple[dict, ...] = ()
-    about: dict = dataclasses.field(default_factory=dict)
-    tables: dict[str, list[dict]] = dataclasses.field(default_factory=dict)
+    resamples: int = 200  # draws that intervals of shares of variance come from
+    relations: tuple[Relation, ...] = ()  # correlations with accuracy and loss
+    targets: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)  # flips, margin, growth of every image
+    turned: tuple[Relation, ...] = ()  # correlations with these targets
+    errors: tuple[Relation, ...] = ()  # correlations with Euler's error, image by image within each block
+    inputs: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)  # tables of branches at other inputs
+    orders: tuple[Order, ...] = ()  # whether blocks keep their order at these
+    accuracies: dict[str, float] = dataclasses.field(default_factory=dict)  # with a block's exact flow in its place
+    precision: tuple[dict, ...] = ()  # how far single precision can be trusted
+    clouds: dict[str, dict] = dataclasses.field(default_factory=dict)  # by reading: eigenvalues at the first test image
+    trained: tuple[dict, ...] = ()  # a small network through its training
+    looks: int = 0  # images of each look at it
+    geometry: tuple[dict, ...] = ()  # a network of the paper's geometry through its training
+    depths: tuple[dict, ...] = ()  # networks of several depths
+    swapped: tuple[dict, ...] = ()  # learnt step sizes and constants in their place
+    fits: tuple[Fit, ...] = ()  # ResNets and ODE-nets on random points
+    earlier: tuple[Fit, ...] = ()  # those of the record
+    solved: tuple[dict, ...] = ()  # networks on the digits under two schemes
+    about: dict = dataclasses.field(default_factory=dict)  # of the record that `best_of` has added
+    tables: dict[str, list[dict]] = dataclasses.field(default_factory=dict)  # of that record, by name
 
     @property
     def blocks(self) -> tuple[str, ...]:

@@ -343,9 +343,9 @@ def worlds_along_depth(chance, effect: float, n: int) -> tuple:
     fewest=FEWEST_NETWORKS,
     worlds=Worlds(
         worlds_along_depth,
-        n=23,
-        units="networks",
-        effect="S that falls by 8 and percentages that rise by 20 points along depth, as in Table 2",
+        23,
+        "networks",
+        "S that falls by 8 and percentages that rise by 20 points along depth, as in Table 2",
     ),
 )
 def judge_depth(rows: Sequence[dict], slices: tuple[float, float] | None) -> tuple[Verdict, str]:
@@ -418,9 +418,9 @@ def worlds_near_the_limit(chance, effect: float, n: int) -> tuple:
     fewest=FEWEST_NETWORKS,
     worlds=Worlds(
         worlds_near_the_limit,
-        n=23,
-        units="networks",
-        effect="a real part of -2.2 in the stiffest block (without an effect: -2, the limit)",
+        23,
+        "networks",
+        "a real part of -2.2 in the stiffest block (without an effect: -2, the limit)",
     ),
 )
 def judge_stiff(rows: Sequence[dict]) -> tuple[Verdict, str]:
@@ -536,10 +536,7 @@ def worlds_of_errors(chance, effect: float, n: int) -> tuple:
     "interval over networks, and because correlations of either sign counted; by the old rule the verdict was "
     "supported",
     worlds=Worlds(
-        worlds_of_errors,
-        n=7,
-        units="blocks",
-        effect="correlations of -0.98 over blocks, -0.98 over networks and -0.4 over images",
+        worlds_of_errors, 7, "blocks", "correlations of -0.98 over blocks, -0.98 over networks and -0.4 over images"
     ),
 )
 def judge_errors(rows: Sequence[dict], errors: Sequence[Relation]) -> tuple[Verdict, str]:
@@ -613,14 +610,12 @@ def show_every_network(page: Page, evidence: Evidence):
         "every_network",
         network_rows(rows),
         "Where the networks are stiffest, and where their steps have the largest error",
-        printed=False,
     )
     page.table(
         "controllers",
         controller_rows(rows),
         "Step-size controllers",
         "The difference of live and held is what the derivative of the step size adds to the ends of the spectrum.",
-        printed=False,
     )
     page.table(
         "predictors_of_all",
@@ -651,17 +646,13 @@ def network_rows(rows: list[dict]) -> list[dict]:
         worst = max(blocks, key=lambda row: value(row, "step_error"))
         result.append(
             {
-                "network": name,
-                "accuracy, %": 100 * blocks[0]["accuracy"],
-                "images": blocks[0]["images"],
-                "min Re h lambda": lowest_real_part(stiffest),
-                "in block": stiffest["block"],
+                "network": name, "accuracy, %": 100 * blocks[0]["accuracy"], "images": blocks[0]["images"],
+                "min Re h lambda": lowest_real_part(stiffest), "in block": stiffest["block"],
                 "blocks beyond -2": sum(lowest_real_part(row) < LIMIT for row in blocks),
                 "max Re h lambda": max(value(row, "max_re", "largest") for row in blocks),
-                "largest error": value(worst, "step_error"),
-                "of block": worst["block"],
+                "largest error": value(worst, "step_error"), "of block": worst["block"],
             }
-        )
+        )  # fmt: skip
     return result
 
 
@@ -681,16 +672,12 @@ def controller_rows(rows: list[dict]) -> list[dict]:
         sizes = [row["step_size"] for row in blocks]
         result.append(
             {
-                "controller": controller,
-                "networks": len({row["network"] for row in blocks}),
-                "step size, mean": float(np.mean(sizes)),
-                "smallest": min(sizes),
-                "largest": max(sizes),
-                "h rho, median": float(np.median([value(row, "spectral_radius") for row in blocks])),
-                **ends,
+                "controller": controller, "networks": len({row["network"] for row in blocks}),
+                "step size, mean": float(np.mean(sizes)), "smallest": min(sizes), "largest": max(sizes),
+                "h rho, median": float(np.median([value(row, "spectral_radius") for row in blocks])), **ends,
                 "error, median": float(np.median([value(row, "step_error") for row in blocks])),
             }
-        )
+        )  # fmt: skip
     return result
 
 
@@ -791,7 +778,6 @@ def show_errors(page: Page, evidence: Evidence):
             "Measures of the branch against Euler's error, image by image within each block",
             "The error is the distance of the block's one step from the exact flow of its branch over the same time, "
             "relative to the step.",
-            printed=False,
         )
         page.figure(
             draw_errors(measured, evidence.inner),
@@ -817,15 +803,13 @@ def flow_rows(measured: Measured, accuracies: dict[str, float]) -> list[dict]:
         branch = rows_of(measured, block, "residual")
         rows.append(
             {
-                "block": number,
-                "error of the step, median": float(np.median(errors)),
-                "largest": float(errors.max()),
+                "block": number, "error of the step, median": float(np.median(errors)), "largest": float(errors.max()),
                 "accuracy, %": 100 * accuracies[block],
                 "less than the network's": 100 * (accuracies[""] - accuracies[block]),
                 "max Re": float(branch["max_re"].mean()) if len(branch) else float("nan"),
                 "min Re": float(branch["min_re"].mean()) if len(branch) else float("nan"),
             }
-        )
+        )  # fmt: skip
     return rows
 
 
@@ -930,7 +914,6 @@ def show_constants(page: Page, evidence: Evidence):
         "Learnt step sizes, and constants in their place",
         "Medians over the blocks of networks of seed 0: ends of the spectrum of h f' over h times those of f', h the "
         "gate's mean; with the gate as it is, and with the constant h in a network that has its own states under it.",
-        printed=False,
     )
 
 

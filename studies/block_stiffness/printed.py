@@ -204,20 +204,16 @@ def count_rows() -> list[dict]:
     """Tables 10 and 11 beside what the counts are, for all 24 blocks."""
     return [
         {
-            "network": f"ResNet-{depth}",
-            "block": number,
-            "maps in": f"{shape.channels_in} x {shape.height_in} x {shape.height_in}",
-            "elements, printed": elements,
-            "elements": shape.elements,
-            '"eigenvalues", printed': eigenvalues,
-            "of slices": shape.elements // shape.height_in,
-            "of the Jacobian": shape.eigenvalues or "none, not square",
+            "network": f"ResNet-{depth}", "block": number,
+            "maps in": f"{shape.channels_in} x {shape.height_in} x {shape.height_in}", "elements, printed": elements,
+            "elements": shape.elements, '"eigenvalues", printed': eigenvalues,
+            "of slices": shape.elements // shape.height_in, "of the Jacobian": shape.eigenvalues or "none, not square",
         }
         for depth in BLOCKS
         for number, (shape, elements, eigenvalues) in enumerate(
             zip(shapes(depth), ELEMENTS[depth], EIGENVALUES[depth], strict=True), 1
         )
-    ]
+    ]  # fmt: skip
 
 
 def agreeing_counts() -> tuple[int, int]:
@@ -233,7 +229,6 @@ def show_counts(page: Page, evidence: Evidence):
         'The column "eigenvalues" of the paper is the elements divided by the height of the input in every row: the '
         "eigenvalues of the H x W slices of the Jacobian before it is flattened. A block that halves the map has a "
         "Jacobian that is not square, and no eigenvalues.",
-        printed=False,
     )
     page.table(
         "sample_sizes",
@@ -241,7 +236,6 @@ def show_counts(page: Page, evidence: Evidence):
         "How many images the printed correlations allow",
         "Each correlation and p-value, printed to two decimals, bounds the number of images; these numbers "
         "agree with all pairs of a printed table.",
-        printed=False,
     )
 
 
@@ -373,9 +367,9 @@ def worlds_of_the_print(chance, effect: float, n: int) -> tuple:
     "old rule the verdict was supported",
     worlds=Worlds(
         worlds_of_the_print,
-        n=24,
-        units="printed blocks",
-        effect="slices that are within a factor of 1.5 of the print (without an effect: the print of other blocks)",
+        24,
+        "printed blocks",
+        "slices that are within a factor of 1.5 of the print (without an effect: the print of other blocks)",
     ),
 )
 def judge_print(printed: Printed) -> tuple[Verdict, str]:
@@ -460,17 +454,13 @@ def untrained_rows(rows: Iterable[dict]) -> list[dict]:
             percents = [row["negative"] for row in cells[depth, number, "slices"]]
             table.append(
                 {
-                    "network": f"ResNet-{depth}",
-                    "block": number,
-                    "%, paper": percent,
-                    "%, slices": float(np.mean(percents)),
-                    "over seeds": f"{min(percents):.2f} to {max(percents):.2f}",
+                    "network": f"ResNet-{depth}", "block": number, "%, paper": percent,
+                    "%, slices": float(np.mean(percents)), "over seeds": f"{min(percents):.2f} to {max(percents):.2f}",
                     "%, whole block": mean(depth, number, "block", "negative"),
-                    "%, branch": mean(depth, number, "residual", "negative"),
-                    "S, paper": index,
+                    "%, branch": mean(depth, number, "residual", "negative"), "S, paper": index,
                     "S, slices": mean(depth, number, "slices", "S"),
                 }
-            )
+            )  # fmt: skip
     return table
 
 

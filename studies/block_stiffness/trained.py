@@ -12,7 +12,6 @@ then run by dopri5 at tolerances from 1e-1 to 1e-6: an equation does not care ho
 one step per block may.
 """
 
-import contextlib
 import functools
 from collections.abc import Sequence
 from pathlib import Path
@@ -147,7 +146,7 @@ def show_training(page: Page, evidence: Evidence):
         f"A ResNet-{DEPTH} on the digits, one seed, from its first weights on: ends of each branch's "
         f"spectrum and Euler's error, means over {evidence.looks} images.",
     )
-    page.table("through_training", rows, "The same in numbers", printed=False)
+    page.table("through_training", rows, "The same in numbers")
 
 
 def show_geometry(page: Page, evidence: Evidence):
@@ -164,7 +163,7 @@ def show_geometry(page: Page, evidence: Evidence):
         "geometry_through_training",
         "The same network through training: ends of each branch's spectrum and Euler's error, means over images.",
     )
-    page.table("geometry_through_training", rows, "The same in numbers", printed=False)
+    page.table("geometry_through_training", rows, "The same in numbers")
 
 
 def geometry_rows(rows: Sequence[dict]) -> list[dict]:
@@ -233,18 +232,14 @@ def row_of_depth(depth: int, epochs: int, images: int, seed: int, path=None) -> 
     both = nb.block_survey(net, seen, ("norms", "error"), blocks)
     wrong, norms = (both[both["kind"] == kind] for kind in ("error", "norms"))
     return {
-        "layers": depth,
-        "seed": seed,
-        "blocks": len(blocks),
+        "layers": depth, "seed": seed, "blocks": len(blocks),
         "accuracy, %": 100 * accuracy_of(net, data, len(data.test_images)),
         "sigma, median": float(np.median(norms["largest_singular"])),
         "sigma, largest": float(norms["largest_singular"].max()),
-        "rho, median": float(np.median(spectra["spectral_radius"])),
-        "min Re, lowest": float(spectra["min_re"].min()),
+        "rho, median": float(np.median(spectra["spectral_radius"])), "min Re, lowest": float(spectra["min_re"].min()),
         "blocks beyond -2, %": 100 * float((spectra["min_re"] < -2.0).mean()),
-        "NSI, median": float(np.median(wrong["nsi"])),
-        "error, median": float(np.median(wrong["step_error"])),
-    }
+        "NSI, median": float(np.median(wrong["nsi"])), "error, median": float(np.median(wrong["step_error"])),
+    }  # fmt: skip
 
 
 def exponent(rows: Sequence[dict], measure: str) -> float:
@@ -415,11 +410,7 @@ def worlds_of_fits(chance, effect: float, n: int) -> tuple:
     fewest=FEWEST_SEEDS,
     negligible=APART,
     worlds=Worlds(
-        worlds_of_fits,
-        n=8,
-        units="seeds",
-        now=5,
-        effect="predictions that are 0.03 apart at every length (without an effect: 0.1 apart)",
+        worlds_of_fits, 8, "seeds", "predictions that are 0.03 apart at every length (without an effect: 0.1 apart)", 5
     ),
 )
 def judge_fits(fits: Sequence[Fit], solved: Sequence[dict]) -> tuple[Verdict, str]:
@@ -555,21 +546,18 @@ def tolerance_rows(seed: int, epochs: int, images: int, folder=None) -> list[dic
         rho = h_rho(net, data)
         for tolerance in (None, *TOLERANCES):
             run = under_solver(net, tolerance)
+            branches = [block.branch for block in run.blocks if not block.opens]
             calls: list[int] = []
-            with count_evaluations(run, calls):
-                accuracy = accuracy_of(run, data, images)
-            blocks = sum(not block.opens for block in net.blocks)
+            for branch in branches:
+                branch.register_forward_hook(lambda *_, calls=calls: calls.append(1))
+            accuracy = accuracy_of(run, data, images)
             rows.append(
                 {
-                    "trained by": trained_by,
-                    "seed": seed,
-                    "run by": "Euler" if tolerance is None else SOLVER,
-                    "tolerance": float("nan") if tolerance is None else tolerance,
-                    "accuracy, %": 100 * accuracy,
-                    "evaluations a block": len(calls) / max(1, images // 128) / blocks,
-                    "h rho, median": rho,
+                    "trained by": trained_by, "seed": seed, "run by": "Euler" if tolerance is None else SOLVER,
+                    "tolerance": float("nan") if tolerance is None else tolerance, "accuracy, %": 100 * accuracy,
+                    "evaluations a block": len(calls) / max(1, images // 128) / len(branches), "h rho, median": rho,
                 }
-            )
+            )  # fmt: skip
     return rows
 
 
@@ -580,19 +568,6 @@ def under_solver(net, tolerance: float | None):
     other.load_state_dict(net.state_dict())
     other.normalisation = net.normalisation
     return other.eval()
-
-
-@contextlib.contextmanager
-def count_evaluations(net, calls: list):
-    """Notes every evaluation of a branch that keeps the shape."""
-    handles = [
-        block.branch.register_forward_hook(lambda *_: calls.append(1)) for block in net.blocks if not block.opens
-    ]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def h_rho(net, data, images: int = 10) -> float:
