@@ -85,9 +85,6 @@ class Arguments(Options):
     """Test images of "correlations"; the paper's tables allow about 3,400."""
     images: int | None = None
     """Images a label for every measure, instead of the preset's numbers; a smaller run is part of a larger one."""
-    full_spectra: int = 0
-    """Images at which all eigenvalues of the first stage are found, instead of its ends alone: half a minute and 0.9 GB
-    for each block of 16,384 units."""
     epochs: int | None = None
     """Epochs of the training on the digits that is followed; 0 leaves it out; 16 by default."""
     train: bool = False
@@ -95,8 +92,6 @@ class Arguments(Options):
     on one core. A stopped training goes on."""
     ode_net: bool = True
     """Fit residual networks and ODE-nets to random points (Figure 2); full: also train ODE-nets on the digits."""
-    precision: Literal["float32", "float64"] = "float32"
-    """Of spectra: float32 is two to four times faster and counts the signs of reduced blocks exactly."""
     resamples: int = 200
     """How many resamples the bootstrap of variance shares draws."""
     every_network: int | None = None
@@ -124,7 +119,7 @@ SWAPPED_IMAGES = 2  # at which learnt step sizes are compared with constants
 
 def main(arguments: Arguments):
     require_at_least(1, arguments, "workers", "resamples", "every_network", "images", "slice_images")
-    require_at_least(0, arguments, "full_spectra", "epochs")
+    require_at_least(0, arguments, "epochs")
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, dataset="digits", workers=1, resamples=20, slice_images=20)
     parts = tuple(dict.fromkeys(("residual", *arguments.parts)))
@@ -157,13 +152,9 @@ def run_study(arguments: Arguments, executor):
     net, name = subjects[0]
     folder = arguments.cache or arguments.out / "cache"
     work = {"workers": arguments.workers, "executor": executor, "cache": folder}
-    work["dtype"] = getattr(torch, arguments.precision)
     if "correlations" in arguments.parts:
         return look_at_slices(arguments, net, name, data, work)
     size = measures.size_of("smoke" if arguments.smoke else arguments.preset, arguments.images)
-    if data.name == "cifar10":
-        minutes = measures.planned_seconds(size) / 60
-        print(f"The spectra of a ResNet-20 take about {minutes:.0f} minutes of processor time.", flush=True)
     page = Page(
         STUDY,
         arguments,
@@ -213,12 +204,12 @@ def measure_all(arguments: Arguments, data, subjects: list[tuple], size: measure
     solved = start_call(trained.rows_of_seeds, folder, ODE_EPOCHS) if more and arguments.ode_net else list
 
     def measure(net, name: str) -> Measured:
-        return measures.measure(net, name, data, size, work, arguments.parts, arguments.full_spectra)
+        return measures.measure(net, name, data, size, work, arguments.parts)
 
     measured = measure(net, name)
     inner = tuple(block for block in measured.blocks if len(measures.rows_of(measured, block, "residual")))
     seen = prepare(net, data, data.test_images[: size.flows])
-    flows = start_call(networks.accuracy_by_flow, net, seen, data.test_labels[: size.flows])
+    flows = start_call(answers.accuracy_by_flow, net, seen, data.test_labels[: size.flows])
     everything = find_every_network(data, preset, arguments, work)
     own = bool(arguments.checkpoint) or not everything.about
     targets = answers.robustness(net, data, np.unique(measured.table["image"]))
@@ -260,7 +251,7 @@ def measure_all(arguments: Arguments, data, subjects: list[tuple], size: measure
             for seed in (arguments.seeds or (0,) if arguments.train else ())
             for row in trained.train_papers_geometry(data, seed, 4, folder, arguments.device)
         ),
-        fits=tuple(fit for made in fits for fit in made()),
+        fits=tuple(fit for fitted in fits for fit in fitted()),
     )
 
 
@@ -299,9 +290,9 @@ def choose_best(own: Evidence, record: Evidence | None, name: str, digest: str, 
     return best if slices is None else evidence.best_of(best, slices.evidence())
 
 
-def findings(known: Evidence) -> list[Finding]:
+def findings(best: Evidence) -> list[Finding]:
     """Every claim in the order of the page, in the words of the figures."""
-    return [evidence.in_words(finding, known.blocks) for finding in judge(EXHIBITS, known)]
+    return [evidence.in_words(finding, best.blocks) for finding in judge(EXHIBITS, best)]
 
 
 def compare_with_record(page: Page, own: Evidence, best: Evidence, size: measures.Size):

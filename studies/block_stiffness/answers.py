@@ -5,6 +5,7 @@ costs a fifteenth of a second a block: about 36 minutes of one core for a ResNet
 run goes on. What they say comes with the study, a small file for each network.
 """
 
+import copy
 import dataclasses
 import itertools
 import json
@@ -19,7 +20,7 @@ from scipy import stats
 import netbridge as nb
 from odelab.files import replacing
 from odelab.plot import style
-from studies.block_stiffness import blocks, printed
+from studies.block_stiffness import blocks, networks, printed
 from studies.block_stiffness.evidence import (
     CALLED,
     LABELS,
@@ -43,8 +44,10 @@ from studies.block_stiffness.measures import (
     answers,
     device_of,
     first_images,
+    inner_blocks,
     move_images,
     rows_of,
+    shared_columns,
     stage_of,
     values_of_images,
 )
@@ -192,12 +195,6 @@ def partial_relations(measured: Measured, targets: dict[str, np.ndarray], measur
                     yield partial_correlation(*about, rows[measure], wanted, columns)
 
     return with_holm(each())
-
-
-def error_relations(measured: Measured, measures, blocks, target: str = "step_error") -> list[Relation]:
-    """The measures of the branch against Euler's error (or "nsi") at the same images, within each block; Holm."""
-    cases = itertools.product(blocks, dict.fromkeys([*measures, "nsi", "alive"]))
-    return with_holm(relate(measured, block, measure, target) for block, measure in cases if measure != target)
 
 
 def show_answers(page: Page, evidence: Evidence):
@@ -439,6 +436,104 @@ SLICES = (  # the exhibits of a run of slices alone, whose evidence is `Slices`
 )
 
 
+# ---- How wrong a step is, image by image, and what that costs ----
+
+
+def error_relations(measured: Measured, measures, blocks, target: str = "step_error") -> list[Relation]:
+    """The measures of the branch against Euler's error (or "nsi") at the same images, within each block; Holm."""
+    cases = itertools.product(blocks, dict.fromkeys([*measures, "nsi", "alive"]))
+    return with_holm(relate(measured, block, measure, target) for block, measure in cases if measure != target)
+
+
+def accuracy_by_flow(net, images: torch.Tensor, wanted: torch.Tensor, substeps: int = 16) -> dict[str, float]:
+    """The share of right answers when one block at a time is its exact flow instead of its step; "" is the network.
+
+    images    prepared for the network
+    wanted    their labels
+    substeps  of Runge and Kutta's method, which stand for the flow
+    """
+    images, wanted = images.to(device_of(net)), wanted.to(device_of(net))
+
+    def score():
+        with torch.inference_mode():
+            return float((net(images).argmax(1) == wanted).double().mean())
+
+    result = {"": score()}
+    for name in inner_blocks(net):
+        block = net.get_submodule(name)
+        plain = copy.deepcopy(block)  # without the hook, which would call itself
+
+        def flow(block, inputs, output, plain=plain):
+            return block.project(torch.nan_to_num(nb.exact_flow(plain, inputs[0], substeps)))
+
+        handle = block.register_forward_hook(flow)
+        try:
+            result[name] = score()
+        finally:
+            handle.remove()
+    return result
+
+
+def show_errors(page: Page, evidence: Evidence):
+    measured, accuracies = evidence.measured, evidence.accuracies
+    if evidence.errors:
+        page.table(
+            "predictors",
+            relation_rows(evidence.errors, evidence.blocks),
+            "Measures of the branch against Euler's error, image by image within each block",
+            "The error is the distance of the block's one step from the exact flow of its branch over the same time, "
+            "relative to the step.",
+        )
+        page.figure(
+            draw_errors(measured, evidence.inner),
+            "errors",
+            "Euler's error of a block against measures of its branch. A point is an image, a colour a block.",
+        )
+    page.table(
+        "flows",
+        flow_rows(measured, accuracies),
+        f"One block at a time replaced by its exact flow; the network as it is: {100 * accuracies['']:.1f} %",
+        "The flow of u' = f(u) over the time 1 by Runge-Kutta steps. The network was trained with Euler's steps, so a "
+        "loss of accuracy is no sign of stiffness; it shows, as accuracy, how far the step is from the flow.",
+    )
+
+
+def flow_rows(measured: Measured, accuracies: dict[str, float]) -> list[dict]:
+    """A row per block: Euler's error, and the accuracy when the exact flow stands in the block's place."""
+    rows = []
+    for number, block in enumerate(measured.blocks, 1):
+        if block not in accuracies:
+            continue
+        errors = rows_of(measured, block, "error")["step_error"]
+        branch = rows_of(measured, block, "residual")
+        rows.append(
+            {
+                "block": number, "error of the step, median": float(np.median(errors)), "largest": float(errors.max()),
+                "accuracy, %": 100 * accuracies[block],
+                "less than the network's": 100 * (accuracies[""] - accuracies[block]),
+                "max Re": float(branch["max_re"].mean()) if len(branch) else float("nan"),
+                "min Re": float(branch["min_re"].mean()) if len(branch) else float("nan"),
+            }
+        )  # fmt: skip
+    return rows
+
+
+def draw_errors(measured: Measured, blocks, measures=("max_re", "min_re", "stiffness_index", "nsi")):
+    """Euler's error of a block against measures of its branch; a point is an image, a colour a block."""
+    with style.figure(1, len(measures), height=2.8, sharey=True) as (drawing, axes):
+        for axis, measure in zip(axes[0], measures, strict=True):
+            for number, block in enumerate(blocks):
+                x, y = shared_columns(measured, block, measure, "step_error")
+                colour = style.COLOURS[number % len(style.COLOURS)]
+                label = str(measured.blocks.index(block) + 1) if axis is axes[0, -1] else None
+                mark = "o^s"[number // len(style.COLOURS) % 3]
+                axis.plot(np.abs(x), y, mark, markersize=2.5, alpha=0.6, color=colour, label=label)
+            networks.label_errors(axis, measure)
+        axes[0, 0].set_ylabel("Euler's error of the step")
+        drawing.legend(title="block", loc="outside right center", markerscale=2)
+    return drawing
+
+
 # ---- Adversarial examples: Section 1 ----
 
 MOVES = (1, 2)  # of images, in units of a pixel's 255 values
@@ -505,4 +600,5 @@ def show_flips(page: Page, evidence: Evidence):
 EXHIBITS = (
     Exhibit("Accuracy and loss (Tables 1, 4 and 7)", show_answers, judge_tables_1_4_7),
     Exhibit("Adversarial examples (Section 1)", show_flips, judge_flips),
+    Exhibit("How wrong a step is, and what that costs", show_errors),
 )

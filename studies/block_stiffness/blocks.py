@@ -105,8 +105,8 @@ def block_rows(measured: Measured) -> list[dict]:
 
 def of_known(statistic, values) -> float:
     """A statistic of the values that are known, NaN of none; shares by sign need more than the ends of a spectrum."""
-    known = finite(values)
-    return float(statistic(known)) if len(known) else float("nan")
+    values = finite(values)
+    return float(statistic(values)) if len(values) else float("nan")
 
 
 def reading_rows(measured: Measured) -> list[dict]:
@@ -147,7 +147,6 @@ def precision_rows(net, data, inner: Sequence[str], work: dict) -> list[dict]:
     blocks = [name for name in inner if sizes[name] <= LARGEST_FULL]
     if not blocks:
         return []
-    work = {key: value for key, value in work.items() if key != "dtype"}
     single, double, ends = (
         nb.block_survey(net, images, "residual", blocks, values, dtype=dtype, **work)
         for values, dtype in (("full", torch.float32), ("full", torch.float64), ("extremes", torch.float32))

@@ -49,24 +49,6 @@ SIZES = {
     "full": Size((10, 10, 40), 10, 10, 40, 300, 1000, 10, 20, 1000),
     "paper": Size((10, 10, 40), 40, 10, 40, 10**9, 1000, 10, 20, 1000),
 }
-# Of one block at one image, one thread, single precision (2026-11-19); spectra by stage of a ResNet-20.
-SPECTRA_SECONDS = (0.25, 0.85, 0.42)
-SLICES_SECONDS, NORMS_SECONDS, ERROR_SECONDS = 0.07, 0.15, 0.03
-
-
-def planned_seconds(size: Size, blocks: tuple[int, ...] = (3, 3, 3)) -> float:
-    """Processor time of the spectra, slices, norms and errors of a ResNet-20 of 16 channels on CIFAR-10.
-
-    blocks  in each stage; the first of a stage but the first changes the shape, and has slices alone
-    """
-    inner = [count - (stage > 0) for stage, count in enumerate(blocks)]
-    spectra = sum(
-        len(SPECTRA) * count * each * seconds
-        for count, each, seconds in zip(inner, size.spectra[-len(blocks) :], SPECTRA_SECONDS, strict=True)
-    )
-    others = sum(blocks) * size.slices * SLICES_SECONDS
-    others += sum(inner) * (size.norms * NORMS_SECONDS + size.errors * ERROR_SECONDS)
-    return size.labels * (spectra + others) + 4 * size.inputs * sum(inner) * SPECTRA_SECONDS[0]
 
 
 def size_of(preset: str, images: int | None = None) -> Size:
@@ -105,12 +87,11 @@ def first_images(labels: np.ndarray, images: int, count: int = 10) -> np.ndarray
     return nested_images(labels, -(-images // count))[:images]
 
 
-def measure(net, name: str, data, size: Size, work: dict, parts=tuple(READINGS), full=0) -> Measured:
+def measure(net, name: str, data, size: Size, work: dict, parts=tuple(READINGS)) -> Measured:
     """All kinds at all blocks of a network, each at as many images as its cost allows.
 
-    work   who computes and where it is kept: `workers`, `executor`, `cache` and `dtype` of `nb.block_survey`
+    work   who computes and where it is kept: `workers`, `executor` and `cache` of `nb.block_survey`
     parts  which of the READINGS to look at
-    full   images at which all eigenvalues are found, too, where a stage is so large that its ends alone are looked for
     """
     labels = data.test_labels.numpy()
     planned: list[tuple] = [
@@ -129,9 +110,6 @@ def measure(net, name: str, data, size: Size, work: dict, parts=tuple(READINGS),
         blocks = None if kind == "slices" else inner
         dear = any(units[name] > LARGEST_FULL for name in inner) if stage is not None else False
         table = nb.block_survey(net, images, kind, blocks, "extremes" if dear else "full", rows=size.rows, **work)
-        if dear and full:
-            whole = nb.block_survey(net, images[:full], kind, blocks, "full", **work)
-            table = np.concatenate([whole, table[table["image"] >= full]])
         table["image"] = chosen[table["image"]]
         tables.append(table)
     answered = nested_images(labels, size.answers)

@@ -5,7 +5,6 @@ one of them says holds for other seeds and other step-size controllers. What is 
 images, a line of JSON; `every_network.jsonl` is what the last large run left, marked by date and commit.
 """
 
-import copy
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from rich.progress import track
 from scipy import stats
 
@@ -32,7 +30,6 @@ from studies.block_stiffness.evidence import (
     Relation,
     correlation_interval,
     readable,
-    relation_rows,
     rounded,
     today,
     write_lines,
@@ -43,12 +40,10 @@ from studies.block_stiffness.measures import (
     ROOMS,
     Measured,
     accuracy_of,
-    device_of,
     finite,
     first_images,
     inner_blocks,
     rows_of,
-    shared_columns,
     stage_of,
 )
 from studies.lab.exhibits import Exhibit
@@ -202,8 +197,8 @@ def error_of_ends(ends: np.ndarray, whole: np.ndarray) -> float:
 
 def summarise(values: np.ndarray) -> list[float]:
     """The STATISTICS of the values that are numbers; nothing where none is."""
-    known = finite(values)
-    return [rounded(statistic(known)) for statistic in (np.median, np.mean, np.min, np.max)] if len(known) else []
+    values = finite(values)
+    return [rounded(statistic(values)) for statistic in (np.median, np.mean, np.min, np.max)] if len(values) else []
 
 
 def write_all(everything: Everything, path: Path = FILE) -> None:
@@ -255,9 +250,9 @@ def rows_of_network(measured: Measured, inner: Iterable[str]) -> list[dict]:
             "stage": stage_of(block),
         }
         | {
-            measure: float(np.median(known))
+            measure: float(np.median(values))
             for measure in ("stiffness_index", "negative", "min_re", "step_error")
-            if len(known := finite(rows_of(measured, block, KIND_OF.get(measure, "residual"))[measure]))
+            if len(values := finite(rows_of(measured, block, KIND_OF.get(measure, "residual"))[measure]))
         }
         for block in inner
     ]
@@ -455,7 +450,7 @@ PREDICTORS = (
 OTHER_MEASURES = ("max_re", "min_re", "spectral_radius", "nsi")  # told beside S, for the errors of steps
 
 
-def error_relations(rows: Iterable[dict], measures: Iterable[str]) -> dict[str, Estimate]:
+def correlate_errors(rows: Iterable[dict], measures: Iterable[str]) -> dict[str, Estimate]:
     """{measure: Spearman's correlation with Euler's error over the blocks of a network, averaged over networks}."""
     result = {}
     for measure in measures:
@@ -477,7 +472,7 @@ def predictors(rows: list[dict]) -> list[dict]:
     at a time (below 0 where the mean would have been the better guess).
     """
     table = []
-    for measure, mean in error_relations(rows, PREDICTORS).items():
+    for measure, mean in correlate_errors(rows, PREDICTORS).items():
         groups = []
         for blocks in by_network(rows).values():
             x, y = ([value(row, name) for row in blocks] for name in (measure, "step_error"))
@@ -497,8 +492,8 @@ def predictors(rows: list[dict]) -> list[dict]:
 def r2_left_out(groups: list[np.ndarray]) -> float:
     """R2 of a line fitted to all groups (2, n) but one, on that one, over all groups together."""
     missed = total = 0.0
-    for place, (x, y) in enumerate(groups):
-        others = np.concatenate([group for number, group in enumerate(groups) if number != place], axis=1)
+    for left, (x, y) in enumerate(groups):
+        others = np.concatenate([group for number, group in enumerate(groups) if number != left], axis=1)
         slope, start = np.polyfit(others[0], others[1], 1)
         missed += float(np.square(y - (start + slope * x)).sum())
         total += float(np.square(y - others[1].mean()).sum())
@@ -561,7 +556,7 @@ def judge_errors(rows: Sequence[dict], errors: Sequence[Relation]) -> tuple[Verd
     if not ways:
         return NOT_RUN, "n = 0: neither networks nor images were looked at."
     listed = "; ".join(f"{name} {interval_text(e, '+.2f')} (n = {e.n} {units})" for name, (e, units) in ways.items())
-    everywhere = listing(error_relations(rows, OTHER_MEASURES))
+    everywhere = listing(correlate_errors(rows, OTHER_MEASURES))
     return of_each({name: e for name, (e, _) in ways.items()}, sign=-1), (
         f"S with Euler's error: {listed}. S is negative: the more negative it is, the larger the error where the "
         "correlation is below 0."
@@ -571,7 +566,7 @@ def judge_errors(rows: Sequence[dict], errors: Sequence[Relation]) -> tuple[Verd
 
 def say_best(rows: Sequence[dict]) -> str:
     """How well S orders the blocks of a network by Euler's error; "" where networks are too few."""
-    means = error_relations(rows, PREDICTORS)
+    means = correlate_errors(rows, PREDICTORS)
     s = means.get("stiffness_index")
     if s is None:
         return ""
@@ -705,9 +700,9 @@ def draw_most_negative(rows: list[dict]):
             line(name, "s-", color=colour, markersize=4, label=label, zorder=3)
         axis.axhline(LIMIT, color="black", linewidth=0.9, linestyle=":")
         axis.text(len(blocks) - 1, LIMIT, "Euler's limit on the real axis", ha="right", va="top", fontsize=8)
-        for place, (one, next_one) in enumerate(itertools.pairwise(blocks)):
-            if next_one - one > 1:
-                axis.axvline(place + 0.5, color="#CCCCCC", linewidth=0.8)
+        for x, (block, after) in enumerate(itertools.pairwise(blocks)):
+            if after - block > 1:
+                axis.axvline(x + 0.5, color="#CCCCCC", linewidth=0.8)
         axis.set_xticks(range(len(blocks)), blocks)
         axis.set(xlabel="block (those that change the shape have no eigenvalues)", ylabel="most negative Re h lambda")
         drawing.legend(loc="outside right center")
@@ -737,98 +732,6 @@ def label_errors(axis, measure: str) -> None:
     plain_ticks(axis.xaxis, axis.yaxis)
 
 
-# ---- One network: the errors of its steps, and what they cost ----
-
-
-def accuracy_by_flow(net, images: torch.Tensor, wanted: torch.Tensor, substeps: int = 16) -> dict[str, float]:
-    """The share of right answers when one block at a time is its exact flow instead of its step; "" is the network.
-
-    images    prepared for the network
-    wanted    their labels
-    substeps  of Runge and Kutta's method, which stand for the flow
-    """
-    images, wanted = images.to(device_of(net)), wanted.to(device_of(net))
-
-    def score():
-        with torch.inference_mode():
-            return float((net(images).argmax(1) == wanted).double().mean())
-
-    result = {"": score()}
-    for name in inner_blocks(net):
-        block = net.get_submodule(name)
-        plain = copy.deepcopy(block)  # without the hook, which would call itself
-
-        def flow(block, inputs, output, plain=plain):
-            return block.project(torch.nan_to_num(nb.exact_flow(plain, inputs[0], substeps)))
-
-        handle = block.register_forward_hook(flow)
-        try:
-            result[name] = score()
-        finally:
-            handle.remove()
-    return result
-
-
-def show_errors(page: Page, evidence: Evidence):
-    measured, accuracies = evidence.measured, evidence.accuracies
-    if evidence.errors:
-        page.table(
-            "predictors",
-            relation_rows(evidence.errors, evidence.blocks),
-            "Measures of the branch against Euler's error, image by image within each block",
-            "The error is the distance of the block's one step from the exact flow of its branch over the same time, "
-            "relative to the step.",
-        )
-        page.figure(
-            draw_errors(measured, evidence.inner),
-            "errors",
-            "Euler's error of a block against measures of its branch. A point is an image, a colour a block.",
-        )
-    page.table(
-        "flows",
-        flow_rows(measured, accuracies),
-        f"One block at a time replaced by its exact flow; the network as it is: {100 * accuracies['']:.1f} %",
-        "The flow of u' = f(u) over the time 1 by Runge-Kutta steps. The network was trained with Euler's steps, so a "
-        "loss of accuracy is no sign of stiffness; it shows, as accuracy, how far the step is from the flow.",
-    )
-
-
-def flow_rows(measured: Measured, accuracies: dict[str, float]) -> list[dict]:
-    """A row per block: Euler's error, and the accuracy when the exact flow stands in the block's place."""
-    rows = []
-    for number, block in enumerate(measured.blocks, 1):
-        if block not in accuracies:
-            continue
-        errors = rows_of(measured, block, "error")["step_error"]
-        branch = rows_of(measured, block, "residual")
-        rows.append(
-            {
-                "block": number, "error of the step, median": float(np.median(errors)), "largest": float(errors.max()),
-                "accuracy, %": 100 * accuracies[block],
-                "less than the network's": 100 * (accuracies[""] - accuracies[block]),
-                "max Re": float(branch["max_re"].mean()) if len(branch) else float("nan"),
-                "min Re": float(branch["min_re"].mean()) if len(branch) else float("nan"),
-            }
-        )  # fmt: skip
-    return rows
-
-
-def draw_errors(measured: Measured, blocks, measures=("max_re", "min_re", "stiffness_index", "nsi")):
-    """Euler's error of a block against measures of its branch; a point is an image, a colour a block."""
-    with style.figure(1, len(measures), height=2.8, sharey=True) as (drawing, axes):
-        for axis, measure in zip(axes[0], measures, strict=True):
-            for number, block in enumerate(blocks):
-                x, y = shared_columns(measured, block, measure, "step_error")
-                colour = style.COLOURS[number % len(style.COLOURS)]
-                label = str(measured.blocks.index(block) + 1) if axis is axes[0, -1] else None
-                mark = "o^s"[number // len(style.COLOURS) % 3]
-                axis.plot(np.abs(x), y, mark, markersize=2.5, alpha=0.6, color=colour, label=label)
-            label_errors(axis, measure)
-        axes[0, 0].set_ylabel("Euler's error of the step")
-        drawing.legend(title="block", loc="outside right center", markerscale=2)
-    return drawing
-
-
 # ---- Constants in the place of learnt step sizes ----
 
 
@@ -843,9 +746,9 @@ def with_mean_gates(net, images):
     steps = nb.trace(net, images)
     means = dict(zip(steps.names, step_sizes_of(steps).mean(0), strict=True))
     new = net
-    for place, (name, block) in enumerate(zip(net.block_names, net.blocks, strict=True)):
+    for number, (name, block) in enumerate(zip(net.block_names, net.blocks, strict=True)):
         if block.controller.name != "constant":
-            new = nb.swap(new, nb.controller("constant", value=float(means[name])), on=[place])
+            new = nb.swap(new, nb.controller("constant", value=float(means[name])), on=[number])
     return new.eval(), means
 
 
@@ -920,5 +823,4 @@ def show_constants(page: Page, evidence: Evidence):
 EXHIBITS = (
     Exhibit("Every shipped network (Tables 2 and 5, Sections 1, 4, 5 and 6)", show_every_network, judge_every_network),
     Exhibit("", show_constants),
-    Exhibit("How wrong a step is, and what that costs", show_errors),
 )

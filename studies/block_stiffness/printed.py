@@ -127,8 +127,8 @@ def shapes(depth: int) -> list[Shape]:
     """The blocks of the ResNet of this depth, in order."""
     blocks, channels, height = [], CHANNELS, HEIGHT
     for stage, count in enumerate(BLOCKS[depth]):
-        for place in range(count):
-            opens = stage > 0 and place == 0
+        for number in range(count):
+            opens = stage > 0 and number == 0
             wider, lower = (2 * channels, height // 2) if opens else (channels, height)
             blocks.append(Shape(channels, height, wider, lower))
             channels, height = wider, lower

@@ -97,14 +97,14 @@ def train_and_look(net, data, how, seed: int, looks: set[int], images: int, path
     """
     chosen = first_images(data.test_labels.numpy(), images)
     net.normalisation = data.normalisation
-    place = None if path is None else path.with_suffix(".looks.json")
-    rows = keep_rows(place, list)
+    file = None if path is None else path.with_suffix(".looks.json")
+    rows = keep_rows(file, list)
 
     def look(net, record):
         if record["epoch"] in looks and record["epoch"] not in {row["epoch"] for row in rows}:
             rows.extend(spectra_of(net, data, chosen, record["epoch"], slices))
-            if place is not None:
-                write_rows(place, rows)
+            if file is not None:
+                write_rows(file, rows)
 
     look(net, {"epoch": 0})
     train(net, data, how, seed, path, device=device, quiet=True, on_epoch=look)
@@ -394,8 +394,8 @@ def worlds_of_fits(chance, effect: float, n: int) -> tuple:
     """Fits of n seeds at every length: a tenth of the outputs apart, or a thirtieth."""
     apart = APART * np.exp(-1.1 * effect + 0.4 * chance.standard_normal((len(LENGTHS), n)))
     fits = [
-        Fit(rounds, seed, 0.7, 0.7, float(apart[place, seed]), 0.0, 0.0, 50.0, ())
-        for place, rounds in enumerate(LENGTHS)
+        Fit(rounds, seed, 0.7, 0.7, float(apart[length, seed]), 0.0, 0.0, 50.0, ())
+        for length, rounds in enumerate(LENGTHS)
         for seed in range(n)
     ]
     return fits, ()

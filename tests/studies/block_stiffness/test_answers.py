@@ -137,3 +137,21 @@ def test_slices_of_a_network_are_those_of_the_survey_and_a_stopped_run_goes_on(t
     with torch.inference_mode():
         right = (net(images).argmax(1) == data.test_labels[found.images]).numpy()
     np.testing.assert_array_equal(found.right, right)
+
+
+def test_a_flow_in_place_of_a_step_changes_nothing_where_the_branch_is_zero(digits):
+    net = nb.pretrained("digits/resnet32-width4-constant-seed0").eval()
+    for block in net.blocks:
+        if not block.opens:
+            torch.nn.init.zeros_(block.branch.bn2.weight)
+            torch.nn.init.zeros_(block.branch.bn2.bias)
+    found = answers.accuracy_by_flow(net, prepare(net, digits, digits.test_images[:40]), digits.test_labels[:40])
+    assert len(found) == 1 + sum(not block.opens for block in net.blocks)
+    assert len(set(found.values())) == 1
+    assert not any(module._forward_hooks for module in net.modules())
+
+
+def test_a_flow_in_place_of_a_step_changes_answers(net, digits):
+    found = answers.accuracy_by_flow(net, prepare(net, digits, digits.test_images[:60]), digits.test_labels[:60])
+    assert found[""] > 0.9
+    assert min(found.values()) < found[""]

@@ -1,4 +1,4 @@
-"""All shipped networks together: what is kept of them is found again, and what the rows say is what was put in."""
+"""Shipped networks and trained ones: rows are found again and say what was put in, every verdict is reached."""
 
 import dataclasses
 import json
@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import netbridge as nb
 from netbridge.data import datasets
-from studies.block_stiffness import measures, networks
+from studies.block_stiffness import measures, networks, trained
 from studies.block_stiffness.evidence import ENDS, SHIPPED, Everything, Relation
 from studies.lab.stiffness import prepare
-from studies.lab.verdicts import CONTRADICTED, NOT_RUN, SPLIT, SUPPORTED, TRUE_OF_SOME, UNDECIDED
-from tests.studies.block_stiffness.made_up import relation, row
+from studies.lab.verdicts import BY_READING, CONTRADICTED, NOT_RUN, SPLIT, SUPPORTED, TRUE_OF_SOME, UNDECIDED
+from tests.studies.block_stiffness.made_up import fits, relation, row
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
@@ -187,13 +187,25 @@ def test_errors_are_ranked_within_a_network():
         for place, name in enumerate("abc")
         for block in range(1, 6)
     ]
-    assert networks.error_relations(rows, ("max_re",))["max_re"].value == pytest.approx(1.0)
-    assert networks.error_relations([], ("max_re",)) == {}
+    assert networks.correlate_errors(rows, ("max_re",))["max_re"].value == pytest.approx(1.0)
+    assert networks.correlate_errors([], ("max_re",)) == {}
 
 
 def shape(s, error):
     """Networks of seven blocks with these profiles."""
     return networks.made_up_networks({"stiffness_index": np.asarray(s), "step_error": np.asarray(error)})
+
+
+def test_the_news_says_how_well_s_orders_blocks_and_whether_another_measure_does_better():
+    """S that orders the blocks of every network but for one pair, and a radius that does so without exception."""
+    s, error = np.tile([-1.0, -3.0, -2.0, -4.0, -5.0], (3, 1)), np.tile(np.arange(5.0), (3, 1))
+    columns = {"stiffness_index": s, "step_error": error}
+    assert networks.say_best(networks.made_up_networks(columns, range(5))).endswith(
+        "-0.90, the mean over 3 networks, the largest of 1 measures."
+    )
+    better = networks.say_best(networks.made_up_networks(columns | {"spectral_radius": error}, range(5)))
+    assert better.endswith("the mean over 3 networks, one of 2 measures.")
+    assert networks.say_best([]) == ""
 
 
 def test_an_order_of_blocks_that_all_networks_share_is_one_of_seven_blocks():
@@ -223,24 +235,6 @@ def test_errors_between_blocks_networks_and_images():
     assert networks.judge_errors((), reverse).verdict == NOT_RUN
 
 
-def test_a_flow_in_place_of_a_step_changes_nothing_where_the_branch_is_zero(digits):
-    net = nb.pretrained("digits/resnet32-width4-constant-seed0").eval()
-    for block in net.blocks:
-        if not block.opens:
-            torch.nn.init.zeros_(block.branch.bn2.weight)
-            torch.nn.init.zeros_(block.branch.bn2.bias)
-    found = networks.accuracy_by_flow(net, prepare(net, digits, digits.test_images[:40]), digits.test_labels[:40])
-    assert len(found) == 1 + sum(not block.opens for block in net.blocks)
-    assert len(set(found.values())) == 1
-    assert not any(module._forward_hooks for module in net.modules())
-
-
-def test_a_flow_in_place_of_a_step_changes_answers(net, digits):
-    found = networks.accuracy_by_flow(net, prepare(net, digits, digits.test_images[:60]), digits.test_labels[:60])
-    assert found[""] > 0.9
-    assert min(found.values()) < found[""]
-
-
 def test_a_constant_in_the_place_of_a_gate_scales_the_branch(digits):
     """The eigenvalues of h f' are h times those of f' at the same state, as that of the first block is."""
     net = nb.pretrained("digits/resnet32-width4-se-seed0").eval()
@@ -265,3 +259,72 @@ def test_merged_constants_of_asr_have_the_spectrum_of_the_step(digits):
     merged = nb.block_survey(nb.merge(net), seen, "residual", [name], "full", dtype=torch.float64)
     for end in (*ENDS, "negative"):
         np.testing.assert_allclose(merged[end], step[end], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "verdict"),
+    [
+        ({5: 0.03, 300: 0.02}, SUPPORTED),
+        ({5: 0.7, 300: 0.8}, CONTRADICTED),
+        ({5: 0.03, 300: 0.1, 1500: 0.7}, BY_READING),
+        ({5: 0.1, 300: 0.1}, UNDECIDED),
+        ({5: 0.03}, UNDECIDED),
+        ({}, NOT_RUN),
+    ],
+)
+def test_same_as_ode_net(lengths, verdict):
+    """Five rounds alone were "supported", 1,500 alone "contradicted": a verdict on the optimisation."""
+    assert trained.judge_fits(fits(lengths), ()).verdict == verdict
+
+
+def test_few_seeds_say_nothing_of_ode_nets_and_networks_on_the_digits_are_told():
+    rows = [
+        {"trained by": "Euler", "run by": run, "accuracy, %": accuracy}
+        for run, accuracy in (("Euler", 90.0), ("x", 12.0))
+    ]
+    found = trained.judge_fits(fits({5: 0.03, 300: 0.02}, seeds=2), rows)
+    assert found.verdict == UNDECIDED
+    assert "trained by Euler 90 % as they were trained and 12 % under" in found.words
+
+
+@pytest.mark.slow
+def test_the_papers_geometry_is_looked_at_and_a_stopped_training_keeps_its_looks(digits, tmp_path):
+    rows = trained.train_papers_geometry(digits, 0, 1, tmp_path, "cpu", epochs=1, width=2)
+    assert [row["epoch"] for row in rows] == [0] * 8 + [1] * 8
+    assert np.isfinite([row["%, slices"] for row in rows]).all()
+    opening = [row["block"] for row in rows[:8] if not np.isfinite(row["max_re"])]
+    assert opening == [3, 5, 7]
+    again = trained.train_papers_geometry(digits, 0, 1, tmp_path, "cpu", epochs=1, width=2)
+    np.testing.assert_equal(again, rows)
+    table = trained.geometry_rows(rows)
+    assert len(table) == 8
+    assert {"%, slices, epoch 0", "%, slices, epoch 1"} <= set(table[0])
+
+
+@pytest.mark.slow
+def test_a_tolerance_costs_evaluations_and_hardly_accuracy():
+    rows = trained.tolerance_rows(0, 1, 60)
+    assert len(rows) == 2 * (1 + len(trained.TOLERANCES))
+    for scheme in ("Euler", "dopri5"):
+        euler, *solved = [row for row in rows if row["trained by"] == scheme]
+        assert euler["evaluations a block"] == 1.0
+        calls = [row["evaluations a block"] for row in solved]
+        assert calls == sorted(calls)
+        assert calls[-1] > 2 * calls[0] > 6
+
+
+@pytest.mark.slow
+def test_a_deeper_network_has_more_blocks():
+    one, two = (trained.row_of_depth(depth, 1, 2, 0) for depth in (14, 20))
+    assert (one["blocks"], two["blocks"]) == (4, 7)
+    assert one["sigma, largest"] >= one["rho, median"] > 0
+    rows = [{"blocks": n, "x": 3.0 / n} for n in (4, 7, 13)]
+    assert trained.exponent(rows, "x") == pytest.approx(-1.0)
+
+
+@pytest.mark.slow
+def test_training_is_looked_at_from_before_it_begins():
+    rows = trained.rows_through_training(1, 1)
+    assert [row["epoch"] for row in rows] == [0] * 4 + [1] * 4
+    assert all(np.isfinite(row["max_re"]) and row["step_error"] > 0 for row in rows)
+    assert rows[0]["max_re"] != rows[4]["max_re"]
