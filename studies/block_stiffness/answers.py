@@ -270,24 +270,17 @@ BESIDE = "beside live outputs"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Slices:
-    """What slices of a network's blocks are at many test images, and how it answers to these.
+    """What slices of a network's blocks are at N test images, and how it answers to these."""
 
-    about   network, digest of its weights, data set, date, commit, images, rows of slices
-    blocks  their names
-    images  numbers within the test set, (N,)
-    labels, loss, right     of the images, (N,)
-    stiffness_index, negative, alive    S, the share of negative real parts and that of live outputs, (N, blocks)
-    """
-
-    about: dict
-    blocks: tuple[str, ...]
-    images: np.ndarray
+    about: dict  # network, digest of its weights, data set, date, commit, images, rows of slices
+    blocks: tuple[str, ...]  # their names
+    images: np.ndarray  # numbers within the test set, (N,)
     labels: np.ndarray
     loss: np.ndarray
     right: np.ndarray
-    stiffness_index: np.ndarray
-    negative: np.ndarray
-    alive: np.ndarray
+    stiffness_index: np.ndarray  # S, (N, blocks)
+    negative: np.ndarray  # the share of negative real parts
+    alive: np.ndarray  # the share of live outputs
 
     @property
     def columns(self) -> Iterator[tuple[int, str, str, np.ndarray]]:

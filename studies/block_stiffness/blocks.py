@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -43,7 +42,6 @@ from studies.block_stiffness.measures import (
 from studies.lab.exhibits import Exhibit
 from studies.lab.page import Page
 from studies.lab.statistics import (
-    Estimate,
     chance_text,
     estimate,
     interval_text,
@@ -66,7 +64,6 @@ from studies.lab.verdicts import (
     rule,
 )
 
-SIGNS = {"stiffness_index": -1, "negative": 1}  # of the change that makes a block stiffer, by the paper's two measures
 LABELLED = ("stiffness_index", "negative", "max_re", "min_re", "spectral_radius")  # their variance is split by label
 
 
@@ -297,19 +294,12 @@ def draw_clouds(spectra: dict[str, np.ndarray], part: str):
 NEGLIGIBLE_SHARE = 0.05  # of the variance of a measure: what labels may have where they do not matter
 
 
-class Share(NamedTuple):
-    """Shares of a measure's variance over images: of the block, of the label, of both together, of the image."""
+def variance_row(measured: Measured, reading: str, measure: str, blocks, resamples: int) -> dict | None:
+    """Shares of a measure's variance over images: of the block, of the label, of both together, of the image.
 
-    measure: str
-    reading: str
-    block: Estimate
-    label: Estimate
-    both: Estimate
-    image: Estimate
-
-
-def variance_shares(measured: Measured, reading: str, measure: str, blocks, resamples: int) -> Share | None:
-    """Sums of squares of a balanced two-way layout, blocks by labels, with intervals over images within labels."""
+    From sums of squares of a balanced two-way layout, blocks by labels, with the label's interval over images within
+    labels; None where a label has fewer than two images.
+    """
     layers = []
     for block in blocks:
         rows = rows_of(measured, block, reading)
@@ -327,7 +317,12 @@ def variance_shares(measured: Measured, reading: str, measure: str, blocks, resa
     for _ in range(resamples):
         chosen = generator.integers(0, shortest, values.shape[1:])
         draws.append(squares(np.take_along_axis(values, np.broadcast_to(chosen, values.shape), 2)))
-    return Share(measure, reading, *map(estimate, squares(values), np.transpose(draws)))
+    block, label, both, image = 100 * squares(values)
+    return {
+        "measure": measure, "reading": reading, "block, %": block,
+        "label, %": interval_text(estimate(label, 100 * np.transpose(draws)[1]), ".1f"),
+        "block and label, %": f"{both:.1f}", "image, %": f"{image:.1f}",
+    }  # fmt: skip
 
 
 def squares(values: np.ndarray) -> np.ndarray:
@@ -393,7 +388,7 @@ def worlds_of_labels(chance, effect: float, n: int) -> tuple:
     share = NEGLIGIBLE_SHARE * (1.0 - effect)
     spread = 1.0 + n / 10 * share / (1.0 - share)
     ratios = spread * chance.f(9, n - 10, 18)
-    cases = itertools.product((f"stages.2.blocks.{block}" for block in range(9)), SIGNS)
+    cases = itertools.product((f"stages.2.blocks.{block}" for block in range(9)), CALLED)
     made = [Component(block, "slices", measure, float(f), 10, n)
             for (block, measure), f in zip(cases, ratios, strict=True)]  # fmt: skip
     return tuple(made), ()
@@ -419,7 +414,7 @@ def judge_labels(components: Sequence[Component], orders: Sequence[dict]) -> tup
     variance has it, in every block. Supported where every share is certainly below 5 %, contradicted where every one is
     certainly above; intervals hold together. It is judged in the reading with the most images, slices where readings
     have equally many."""
-    reading, cases = of_most_images([case for case in components if case.measure in SIGNS])
+    reading, cases = of_most_images([case for case in components if case.measure in CALLED])
     if not cases:
         return NOT_RUN, "n = 0: no block has two images of each label; `--preset full` has ten."
     level = corrected(len(cases))
@@ -450,13 +445,13 @@ def judge_tables_3_6_9(evidence: Evidence) -> list[Finding]:
 def show_labels(page: Page, evidence: Evidence):
     measured, last = evidence.measured, evidence.last
     shares = [
-        share
+        row
         for reading, measure in itertools.product(SPECTRA, LABELLED)
-        if (share := variance_shares(measured, reading, measure, last, evidence.resamples))
+        if (row := variance_row(measured, reading, measure, last, evidence.resamples))
     ]
     page.table(
         "variance",
-        readable(map(share_row, shares)),
+        readable(shares),
         "Where the variance is: block, label or image",
         "Shares of the sum of squares over the blocks of the last stage, with intervals over images within labels. "
         "With few images a label, chance alone gives labels a share.",
@@ -495,15 +490,6 @@ def show_labels(page: Page, evidence: Evidence):
             "Means by label in every shipped network, less the network's own mean: the last block that keeps its "
             "shape. A line is a network; black is the mean over networks.",
         )
-
-
-def share_row(share: Share) -> dict:
-    label = Estimate(100 * share.label.value, 100 * share.label.low, 100 * share.label.high)
-    return {
-        "measure": share.measure, "reading": share.reading, "block, %": 100 * share.block.value,
-        "label, %": interval_text(label, ".1f"), "block and label, %": f"{100 * share.both.value:.1f}",
-        "image, %": f"{100 * share.image.value:.1f}",
-    }  # fmt: skip
 
 
 def component_rows(components: Iterable[Component], blocks: Sequence[str]) -> list[dict]:

@@ -198,7 +198,8 @@ class Component:
         return Estimate(value, low, high, n=self.n)
 
 
-class Order(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Order:
     """The rank correlation of the blocks' means of a measure at some inputs with those at test images.
 
     n  blocks
@@ -210,7 +211,8 @@ class Order(NamedTuple):
     n: int
 
 
-class Fit(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Fit:
     """A ResNet and an ODE-net after so many rounds: mean squared errors, and distances (rms) of predictions."""
 
     rounds: int
@@ -332,7 +334,7 @@ def write_record(about: dict, tables: dict[str, list[dict]], evidence: Evidence,
     tables    rows by table, of which TABLES are kept
     evidence  what the rules judge, which is kept, too
     """
-    rows = {f"evidence: {name}": [as_row(row) for row in getattr(evidence, name)] for name in RECORDED}
+    rows = {f"evidence: {name}": list(map(dataclasses.asdict, getattr(evidence, name))) for name in RECORDED}
     about = {"date": today(), **source(measured=ROOMS)} | about
     write_lines(path, [about, *([name, shorten(row)] for name in TABLES for row in (tables | rows).get(name, ()))])
 
@@ -342,10 +344,6 @@ def write_lines(path: Path, lines: Iterable) -> None:
     with replacing(path) as unfinished, unfinished.open("w") as file:
         for line in lines:
             file.write(json.dumps(as_json(line), allow_nan=False, separators=(",", ":")) + "\n")
-
-
-def as_row(row) -> dict:
-    return dataclasses.asdict(row) if dataclasses.is_dataclass(row) and not isinstance(row, type) else row._asdict()
 
 
 def shorten(row: dict) -> dict:

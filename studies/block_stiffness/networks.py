@@ -9,7 +9,6 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from rich.progress import track
@@ -108,16 +107,6 @@ def look_at_all(data, images: int, work: dict, names: Sequence[str]) -> Everythi
     return Everything(about, rows)
 
 
-class Tables(NamedTuple):
-    """What one network showed: tables of `nb.block_survey`."""
-
-    held: np.ndarray  # ends of h f' with gates held
-    whole: np.ndarray  # all eigenvalues of it, at fewer images and of the smaller blocks
-    norms: np.ndarray
-    errors: np.ndarray
-    live: np.ndarray  # ends with gates differentiated, at fewer images still
-
-
 def look_at(about: Pretrained, data, count: int, work: dict) -> list[dict]:
     """A summary of every block that keeps the shape, over `count` test images.
 
@@ -147,19 +136,20 @@ def look_at(about: Pretrained, data, count: int, work: dict) -> list[dict]:
 
     held, all_of_small = both("increment", images)
     some = survey("increment", reduced, images[:FULL_IMAGES], "full")
-    tables = Tables(
-        held,
-        whole=np.concatenate([some, all_of_small]),
-        norms=survey("norms", inner, images[:NORM_IMAGES]),
-        errors=survey("error", inner, images),
-        live=both("increment", images[:few], "live")[0],
+    tables = (
+        held,  # ends of h f' with gates held
+        np.concatenate([some, all_of_small]),  # all eigenvalues of it, at fewer images and of the smaller blocks
+        survey("norms", inner, images[:NORM_IMAGES]),
+        survey("error", inner, images),
+        both("increment", images[:few], "live")[0],  # ends with gates differentiated, at fewer images still
     )
     return summaries(about, net, tables, nb.trace(net, images), labels[chosen], len(data.names))
 
 
-def summaries(about: Pretrained, net, tables: Tables, steps, labels: np.ndarray, classes: int) -> list[dict]:
+def summaries(about: Pretrained, net, tables: tuple, steps, labels: np.ndarray, classes: int) -> list[dict]:
     """A row per block: medians and so on of each measure, and both ends with gates held and gates differentiated.
 
+    tables   of `nb.block_survey`, as `look_at` has them
     labels   of the images, each as often as the others where there are enough images
     classes  how many labels there are
     """

@@ -273,24 +273,16 @@ def measure_untrained(data, widths: tuple[int, ...], work: dict) -> list[dict]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Printed:
-    """What the paper prints of its blocks and what untrained networks have there, (blocks of all depths,).
+    """What the paper prints of its blocks and what untrained networks have there, (blocks of all depths,)."""
 
-    depth, square   the network, and whether the block keeps the shape and so has eigenvalues
-    percent, index  Tables 2 and 5
-    ours            {reading: percentages}, means over seeds; NaN where the block has no eigenvalues
-    slices          S of slices, means over seeds
-    seeds           how many networks of each depth
-    counts          how many printed counts of eigenvalues are those of slices, and how many there are
-    """
-
-    depth: np.ndarray
-    square: np.ndarray
-    percent: np.ndarray
+    depth: np.ndarray  # of the network
+    square: np.ndarray  # does the block keep the shape, so that it has eigenvalues?
+    percent: np.ndarray  # Tables 2 and 5
     index: np.ndarray
-    ours: dict[str, np.ndarray]
-    slices: np.ndarray
-    seeds: int
-    counts: tuple[int, int]
+    ours: dict[str, np.ndarray]  # by reading, percentages, means over seeds; NaN where there are no eigenvalues
+    slices: np.ndarray  # S of slices, means over seeds
+    seeds: int  # how many networks of each depth
+    counts: tuple[int, int]  # how many printed counts of eigenvalues are those of slices, and how many there are
 
 
 def columns_of_blocks() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

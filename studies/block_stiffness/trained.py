@@ -12,6 +12,7 @@ then run by dopri5 at tolerances from 1e-1 to 1e-6: an equation does not care ho
 one step per block may.
 """
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from pathlib import Path
@@ -497,7 +498,7 @@ def show_figure_2(page: Page, evidence: Evidence):
 def fit_row(fit: Fit) -> dict:
     names = ("rounds", "seed", "loss, ResNet", "loss, ODE-net", "predictions apart", "ResNet to its own flow",
              "ODE-net to its own steps", "evaluations, ODE-net")  # fmt: skip
-    return dict(zip(names, fit, strict=False))
+    return dict(zip(names, dataclasses.astuple(fit), strict=False))
 
 
 def draw_scales(fits: Sequence[Fit]):

@@ -201,7 +201,7 @@ def test_the_news_says_how_well_s_orders_blocks_and_whether_another_measure_does
     s, error = np.tile([-1.0, -3.0, -2.0, -4.0, -5.0], (3, 1)), np.tile(np.arange(5.0), (3, 1))
     columns = {"stiffness_index": s, "step_error": error}
     assert networks.say_best(networks.made_up_networks(columns, range(5))).endswith(
-        "-0.90, the mean over 3 networks, the largest of 1 measures."
+        "-0.90 [-0.90, -0.90], the mean over 3 networks, the largest of 1 measures."
     )
     better = networks.say_best(networks.made_up_networks(columns | {"spectral_radius": error}, range(5)))
     assert better.endswith("the mean over 3 networks, one of 2 measures.")
