@@ -130,18 +130,18 @@ def look_at(about: Pretrained, data, count: int, work: dict) -> list[dict]:
         some = blocks and len(images)
         return nb.block_survey(net, images, kind, blocks, values, gate, **work) if some else np.empty(0, ROW)
 
-    def both(kind, images, gate="frozen"):
-        tables = [survey(kind, large, images, gate=gate), survey(kind, small, images, "full", gate)]
+    def both(images, gate="frozen"):
+        tables = [survey("increment", large, images, gate=gate), survey("increment", small, images, "full", gate)]
         return np.concatenate(tables), tables[1]
 
-    held, all_of_small = both("increment", images)
+    held, all_of_small = both(images)
     some = survey("increment", reduced, images[:FULL_IMAGES], "full")
     tables = (
         held,  # ends of h f' with gates held
         np.concatenate([some, all_of_small]),  # all eigenvalues of it, at fewer images and of the smaller blocks
         survey("norms", inner, images[:NORM_IMAGES]),
         survey("error", inner, images),
-        both("increment", images[:few], "live")[0],  # ends with gates differentiated, at fewer images still
+        both(images[:few], "live")[0],  # ends with gates differentiated, at fewer images still
     )
     return summaries(about, net, tables, nb.trace(net, images), labels[chosen], len(data.names))
 
@@ -613,7 +613,7 @@ def show_every_network(page: Page, evidence: Evidence):
         draw_errors_of_all(rows, ("stiffness_index",)),
         "index_and_error",
         "Euler's error of a step against the paper's index S of its block, medians over images. A point is a block of "
-        "one network: the more negative S, the larger the error.",
+        "one network; where S orders them, they rise to the right.",
         hero=True,
     )
     page.figure(
