@@ -499,15 +499,13 @@ def flow_rows(measured: Measured, accuracies: dict[str, float]) -> list[dict]:
             continue
         errors = rows_of(measured, block, "error")["step_error"]
         branch = rows_of(measured, block, "residual")
-        rows.append(
-            {
-                "block": number, "error of the step, median": float(np.median(errors)), "largest": float(errors.max()),
-                "accuracy, %": 100 * accuracies[block],
-                "less than the network's": 100 * (accuracies[""] - accuracies[block]),
-                "max Re": float(branch["max_re"].mean()) if len(branch) else float("nan"),
-                "min Re": float(branch["min_re"].mean()) if len(branch) else float("nan"),
-            }
-        )  # fmt: skip
+        rows.append({
+            "block": number, "error of the step, median": float(np.median(errors)), "largest": float(errors.max()),
+            "accuracy, %": 100 * accuracies[block],
+            "less than the network's": 100 * (accuracies[""] - accuracies[block]),
+            "max Re": float(branch["max_re"].mean()) if len(branch) else float("nan"),
+            "min Re": float(branch["min_re"].mean()) if len(branch) else float("nan"),
+        })  # fmt: skip
     return rows
 
 

@@ -504,14 +504,12 @@ def label_rows(measured: Measured, reading: str, blocks, names) -> list[dict]:
     for label in np.unique(measured.labels):
         chosen = [table[values_of_images(measured, measured.labels, table) == label] for table in tables]
         table = np.concatenate(chosen)
-        rows.append(
-            {
-                "label": names[label], "accuracy, %": 100 * float(measured.accuracy_by_label[label]),
-                "S, median": of_known(np.median, table["stiffness_index"]),
-                "negative, %": 100 * float(table["negative"].mean()), "max Re": float(table["max_re"].mean()),
-                "min Re": float(table["min_re"].mean()),
-            }
-        )  # fmt: skip
+        rows.append({
+            "label": names[label], "accuracy, %": 100 * float(measured.accuracy_by_label[label]),
+            "S, median": of_known(np.median, table["stiffness_index"]),
+            "negative, %": 100 * float(table["negative"].mean()), "max Re": float(table["max_re"].mean()),
+            "min Re": float(table["min_re"].mean()),
+        })  # fmt: skip
     return rows
 
 

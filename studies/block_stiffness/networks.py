@@ -629,15 +629,13 @@ def network_rows(rows: list[dict]) -> list[dict]:
     for name, blocks in by_network(rows).items():
         stiffest = min(blocks, key=lowest_real_part)
         worst = max(blocks, key=lambda row: value(row, "step_error"))
-        result.append(
-            {
-                "network": name, "accuracy, %": 100 * blocks[0]["accuracy"], "images": blocks[0]["images"],
-                "min Re h lambda": lowest_real_part(stiffest), "in block": stiffest["block"],
-                "blocks beyond -2": sum(lowest_real_part(row) < LIMIT for row in blocks),
-                "max Re h lambda": max(value(row, "max_re", "largest") for row in blocks),
-                "largest error": value(worst, "step_error"), "of block": worst["block"],
-            }
-        )  # fmt: skip
+        result.append({
+            "network": name, "accuracy, %": 100 * blocks[0]["accuracy"], "images": blocks[0]["images"],
+            "min Re h lambda": lowest_real_part(stiffest), "in block": stiffest["block"],
+            "blocks beyond -2": sum(lowest_real_part(row) < LIMIT for row in blocks),
+            "max Re h lambda": max(value(row, "max_re", "largest") for row in blocks),
+            "largest error": value(worst, "step_error"), "of block": worst["block"],
+        })  # fmt: skip
     return result
 
 
@@ -655,14 +653,12 @@ def controller_rows(rows: list[dict]) -> list[dict]:
             ends[f"{name}, live less held"] = float(np.mean(changes)) if changes else float("nan")
             ends[f"{name}, largest change"] = float(np.max(np.abs(changes))) if changes else float("nan")
         sizes = [row["step_size"] for row in blocks]
-        result.append(
-            {
-                "controller": controller, "networks": len({row["network"] for row in blocks}),
-                "step size, mean": float(np.mean(sizes)), "smallest": min(sizes), "largest": max(sizes),
-                "h rho, median": float(np.median([value(row, "spectral_radius") for row in blocks])), **ends,
-                "error, median": float(np.median([value(row, "step_error") for row in blocks])),
-            }
-        )  # fmt: skip
+        result.append({
+            "controller": controller, "networks": len({row["network"] for row in blocks}),
+            "step size, mean": float(np.mean(sizes)), "smallest": min(sizes), "largest": max(sizes),
+            "h rho, median": float(np.median([value(row, "spectral_radius") for row in blocks])), **ends,
+            "error, median": float(np.median([value(row, "step_error") for row in blocks])),
+        })  # fmt: skip
     return result
 
 

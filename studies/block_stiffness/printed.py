@@ -241,6 +241,7 @@ def show_counts(page: Page, evidence: Evidence):
 
 # ---- Tables 2 and 5 beside untrained networks in three readings ----
 
+BLOCKS_PRINTED = [(depth, number) for depth in BLOCKS for number in range(1, len(PERCENT[depth]) + 1)]
 SEEDS = (0, 1, 2)
 QUARTER, NARROW = (16, 32, 64, 128), (4, 8, 16, 32)  # channels of each stage; the second of smoke runs
 SLICE_ROWS = 300  # output units that slices look at
@@ -287,7 +288,7 @@ class Printed:
 
 def columns_of_blocks() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Of every printed block: depth of its network, does it keep the shape, percentage and index."""
-    depth = np.concatenate([[size] * len(PERCENT[size]) for size in BLOCKS])
+    depth = np.array([depth for depth, _ in BLOCKS_PRINTED])
     square = np.array([shape.square for size in BLOCKS for shape in shapes(size)])
     percent, index = (np.concatenate([table[size] for size in BLOCKS]) for table in (PERCENT, INDEX))
     return depth, square, percent, index
@@ -296,14 +297,13 @@ def columns_of_blocks() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 def beside_the_tables(rows: Iterable[dict]) -> Printed:
     """The rows of `measure_untrained` as columns, with the paper's own."""
     rows = list(rows)
-    blocks = [(depth, number) for depth in BLOCKS for number in range(1, len(PERCENT[depth]) + 1)]
 
     def mean(reading: str, measure: str) -> np.ndarray:
-        cells: dict[tuple, list[float]] = {block: [] for block in blocks}
+        cells: dict[tuple, list[float]] = {block: [] for block in BLOCKS_PRINTED}
         for row in rows:
             if row["reading"] == reading:
                 cells[row["depth"], row["block"]].append(row[measure])
-        return np.array([np.mean(cells[block]) if cells[block] else np.nan for block in blocks])
+        return np.array([np.mean(cells[block]) if cells[block] else np.nan for block in BLOCKS_PRINTED])
 
     ours = {reading: mean(reading, "negative") for reading in READINGS}
     seeds = len({row["seed"] for row in rows})
@@ -432,27 +432,20 @@ def show_untrained(page: Page, evidence: Evidence):
 
 def untrained_rows(rows: Iterable[dict]) -> list[dict]:
     """Untrained networks of the paper's geometry in three readings beside Tables 2 and 5, means over seeds."""
-    cells: dict[tuple, list[dict]] = {}
-    for row in rows:
-        cells.setdefault((row["depth"], row["block"], row["reading"]), []).append(row)
-
-    def mean(depth: int, number: int, reading: str, column: str) -> float | str:
-        some = cells.get((depth, number, reading))
-        return float(np.mean([row[column] for row in some])) if some else "no eigenvalues"
-
-    table = []
-    for depth in BLOCKS:
-        for number, (index, percent) in enumerate(zip(INDEX[depth], PERCENT[depth], strict=True), 1):
-            percents = [row["negative"] for row in cells[depth, number, "slices"]]
-            table.append(
-                {
-                    "network": f"ResNet-{depth}", "block": number, "%, paper": percent,
-                    "%, slices": float(np.mean(percents)), "over seeds": f"{min(percents):.2f} to {max(percents):.2f}",
-                    "%, whole block": mean(depth, number, "block", "negative"),
-                    "%, branch": mean(depth, number, "residual", "negative"), "S, paper": index,
-                    "S, slices": mean(depth, number, "slices", "S"),
-                }
-            )  # fmt: skip
+    rows = list(rows)
+    ours, table = beside_the_tables(rows), []
+    for place, (depth, number) in enumerate(BLOCKS_PRINTED):
+        about = depth, number, "slices"
+        percents = [row["negative"] for row in rows if (row["depth"], row["block"], row["reading"]) == about]
+        whole, branch = (
+            float(ours.ours[reading][place]) if ours.square[place] else "no eigenvalues" for reading in RIVALS
+        )
+        table.append({
+            "network": f"ResNet-{depth}", "block": number, "%, paper": PERCENT[depth][number - 1],
+            "%, slices": float(ours.ours["slices"][place]),
+            "over seeds": f"{min(percents):.2f} to {max(percents):.2f}", "%, whole block": whole, "%, branch": branch,
+            "S, paper": INDEX[depth][number - 1], "S, slices": float(ours.slices[place]),
+        })  # fmt: skip
     return table
 
 

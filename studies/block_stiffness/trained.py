@@ -552,13 +552,11 @@ def tolerance_rows(seed: int, epochs: int, images: int, folder=None) -> list[dic
             for branch in branches:
                 branch.register_forward_hook(lambda *_, calls=calls: calls.append(1))
             accuracy = accuracy_of(run, data, images)
-            rows.append(
-                {
-                    "trained by": trained_by, "seed": seed, "run by": "Euler" if tolerance is None else SOLVER,
-                    "tolerance": float("nan") if tolerance is None else tolerance, "accuracy, %": 100 * accuracy,
-                    "evaluations a block": len(calls) / max(1, images // 128) / len(branches), "h rho, median": rho,
-                }
-            )  # fmt: skip
+            rows.append({
+                "trained by": trained_by, "seed": seed, "run by": "Euler" if tolerance is None else SOLVER,
+                "tolerance": float("nan") if tolerance is None else tolerance, "accuracy, %": 100 * accuracy,
+                "evaluations a block": len(calls) / max(1, images // 128) / len(branches), "h rho, median": rho,
+            })  # fmt: skip
     return rows
 
 
