@@ -392,14 +392,10 @@ def without_places(arguments: Arguments) -> Arguments:
     return dataclasses.replace(arguments, **nowhere, checkpoint=tuple(Path(path.name) for path in arguments.checkpoint))
 
 
-EXHIBITS = (  # in the order of the page
-    *printed.EXHIBITS,
-    *blocks.EXHIBITS,
-    *answers.EXHIBITS,
-    *networks.EXHIBITS,
-    *trained.EXHIBITS,
+EXHIBITS = (  # in the order of the page; a claim leads to the first heading that names its table or section
+    *printed.EXHIBITS, *networks.EXHIBITS, *blocks.EXHIBITS, *answers.EXHIBITS, *trained.EXHIBITS,
     Exhibit("", blocks.show_others),
-)
+)  # fmt: skip
 
 if __name__ == "__main__":
     start(main, Arguments, STUDY, __doc__)

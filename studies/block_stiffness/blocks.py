@@ -690,6 +690,7 @@ def reproduction_rows(measured: Measured, recorded: Iterable[dict]) -> list[dict
 
 
 EXHIBITS = (
+    Exhibit("By block (Tables 2, 5 and 8)", printed.show_untrained),
     Exhibit("", show_blocks),
     Exhibit("By label (Tables 3, 6 and 9)", show_labels, judge_tables_3_6_9),
     Exhibit("By input (Section 5)", show_inputs, lambda evidence: [judge_inputs(evidence.orders)]),

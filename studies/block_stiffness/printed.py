@@ -483,7 +483,4 @@ def draw_percentages(untrained: Iterable[dict]):
     return drawing
 
 
-EXHIBITS = (
-    Exhibit("What the printed numbers are (Tables 10 and 11)", show_counts, judge_slices),
-    Exhibit("By block (Tables 2, 5 and 8)", show_untrained),
-)
+EXHIBITS = (Exhibit("What the printed numbers are (Tables 10 and 11)", show_counts, judge_slices),)

@@ -13,10 +13,19 @@ from scipy import stats
 
 import netbridge as nb
 from studies.block_stiffness import answers, evidence, measures
-from studies.block_stiffness.__main__ import Arguments, check_accuracy, choose_networks, findings, without_places
+from studies.block_stiffness.__main__ import (
+    EXHIBITS,
+    Arguments,
+    check_accuracy,
+    choose_networks,
+    findings,
+    without_places,
+)
 from studies.block_stiffness.evidence import SHIPPED, Evidence, Order, digest_of, in_words
 from studies.block_stiffness.printed import depth_of
 from studies.lab.command import command_line
+from studies.lab.exhibits import judge
+from studies.lab.page import exhibits_of
 from studies.lab.verdicts import NOT_RUN, UNDECIDED, Finding
 from tests.netbridge.test_foreign_weights import foreign_state
 from tests.studies.block_stiffness.made_up import component, fits, relation
@@ -176,6 +185,15 @@ def test_the_best_evidence_is_that_of_the_most_images_reading_by_reading():
     assert {(one.reading, one.n) for one in best.relations} == {("slices", 100), ("residual", 40)}
     assert {(fit.rounds, fit.seed) for fit in (*best.fits, *best.earlier)} == {(5, 0), (5, 1), (1500, 0), (1500, 1)}
     assert evidence.best_of(run, Evidence()) == run
+
+
+def test_each_claim_leads_to_the_exhibit_that_judges_it():
+    """A page links a claim with the first heading that names one of its tables, figures or sections."""
+    headings = [(exhibit, exhibits_of(exhibit.heading)) for exhibit in EXHIBITS]
+    for exhibit in EXHIBITS:
+        for finding in judge((exhibit,), Evidence()):
+            first = next(other for other, named in headings if named & exhibits_of(finding.where))
+            assert first is exhibit, finding.where
 
 
 def test_without_evidence_nothing_is_claimed():
