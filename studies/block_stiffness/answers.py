@@ -41,7 +41,7 @@ from studies.block_stiffness.evidence import (
 from studies.block_stiffness.measures import (
     MEASURES,
     Measured,
-    answers,
+    answer,
     device_of,
     first_images,
     inner_blocks,
@@ -346,7 +346,7 @@ def measure_slices(
                 columns[name].append(table[name])
             columns["alive"].append(live_outputs(net, images))
             progress.advance(task, len(images))
-    loss, right = answers(net, data, chosen)
+    loss, right = answer(net, data, chosen)
     about = {
         "network": network, "digest": digest_of(net), "dataset": data.name, "date": today(), "commit": commit(),
         "images": len(chosen), "rows": rows,

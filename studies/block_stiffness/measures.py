@@ -113,11 +113,11 @@ def measure(net, name: str, data, size: Size, work: dict, parts=tuple(READINGS))
         table["image"] = chosen[table["image"]]
         tables.append(table)
     answered = nested_images(labels, size.answers)
-    right = answers(net, data, answered)[1]
+    right = answer(net, data, answered)[1]
     by_label = np.array([right[labels[answered] == label].mean() for label in np.unique(labels)])
     everything = np.concatenate(tables)
     seen = np.unique(everything["image"])
-    loss, right = answers(net, data, seen)
+    loss, right = answer(net, data, seen)
     return Measured(name, tuple(net.block_names), everything, labels[seen], loss, right, by_label, net.config)
 
 
@@ -141,7 +141,7 @@ def last_stage(blocks) -> list[str]:
     return [block for block in blocks if stage_of(block) == stage_of(blocks[-1])]
 
 
-def answers(net, data, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def answer(net, data, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Loss and rightness of the network's answers to these test images."""
     loss, right = [], []
     with torch.inference_mode():
@@ -155,7 +155,7 @@ def answers(net, data, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def accuracy_of(net, data, images: int) -> float:
     """The share of right answers to the first test images."""
-    return float(answers(net, data, np.arange(images))[1].mean())
+    return float(answer(net, data, np.arange(images))[1].mean())
 
 
 def device_of(net) -> torch.device:
