@@ -29,7 +29,7 @@ from studies import table as tables
 from studies.asr import __main__ as asr
 from studies.asr import design
 from studies.asr.design import Arm, Plan
-from studies.block_stiffness import paper as block_paper
+from studies.block_stiffness import printed as block_paper
 from studies.lab import jobs
 from studies.lab.command import require_at_least, start
 from studies.lab.jobs import PAPERS_ON_STL10, Job

@@ -1,4 +1,5 @@
 """The block-level paper: its tables on trained networks, what their numbers are, and whether they predict anything.
 
-`__main__.py` tells the story in order; the measures themselves are in `netbridge` and `odelab`.
+Each file is a group of claims: rule, judgement, measure, figure and tables stand together. `measures` looks at one
+network, `evidence` holds what is known, `__main__` tells the story in order.
 """

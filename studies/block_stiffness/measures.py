@@ -1,14 +1,14 @@
 """Spectra of every block at label-balanced images, in three readings, and the network's answers to those images."""
 
-import copy
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from rich.progress import track
 from torch.nn import functional as F
 
 import netbridge as nb
-from studies.block_stiffness.adversarial import move_images
+from netbridge.spectrum.survey import ROW
 from studies.lab.stiffness import prepare
 
 ROOMS = ("netbridge/spectrum",)  # what spectra are computed by beside what measures every network
@@ -25,8 +25,6 @@ KIND_OF = {  # the kind of `nb.block_survey` that has a measure, where that is n
     "log_norm": "norms", "soderlind": "norms", "largest_singular": "norms",
     "nsi": "error", "alive": "error", "step_error": "error",
 }  # fmt: skip
-
-
 LARGEST_FULL = 8192  # units of a block of which all eigenvalues are found: ten seconds; of more, the ends alone
 SPECTRA = ("residual", "block")  # the readings that have a spectrum of their own
 
@@ -53,27 +51,6 @@ SIZES = {
 }
 
 
-# Of one block at one image, one thread, single precision (2026-11-19); spectra by stage of a ResNet-20.
-SPECTRA_SECONDS = (0.25, 0.85, 0.42)
-SLICES_SECONDS, NORMS_SECONDS, ERROR_SECONDS = 0.07, 0.15, 0.03
-
-
-def planned_seconds(size: Size, blocks: tuple[int, ...] = (3, 3, 3)) -> float:
-    """Processor time of the spectra, slices, norms and errors of a ResNet-20 of 16 channels on CIFAR-10.
-
-    blocks  in each stage; the first of a stage but the first changes the shape, and has slices alone
-    """
-    inner = [count - (stage > 0) for stage, count in enumerate(blocks)]
-    spectra = sum(
-        len(SPECTRA) * count * each * seconds
-        for count, each, seconds in zip(inner, size.spectra[-len(blocks) :], SPECTRA_SECONDS, strict=True)
-    )
-    others = sum(blocks) * size.slices * SLICES_SECONDS
-    others += sum(inner) * (size.norms * NORMS_SECONDS + size.errors * ERROR_SECONDS)
-    inputs = 4 * size.inputs * sum(c * SPECTRA_SECONDS[0] for c in inner)
-    return size.labels * (spectra + others) + inputs
-
-
 def size_of(preset: str, images: int | None = None) -> Size:
     """The preset's numbers; with `images`, so many a label for every measure instead."""
     size = SIZES[preset]
@@ -92,6 +69,10 @@ class Measured(NamedTuple):
     loss: np.ndarray
     right: np.ndarray
     accuracy_by_label: np.ndarray
+    config: dict | None = None  # of the network
+
+
+NOTHING = Measured("", (), np.empty(0, ROW), np.empty(0), np.empty(0), np.empty(0), np.empty(0))
 
 
 def nested_images(labels: np.ndarray, each: int, count: int = 10) -> np.ndarray:
@@ -101,15 +82,19 @@ def nested_images(labels: np.ndarray, each: int, count: int = 10) -> np.ndarray:
     return np.stack([place[:shortest] for place in places], 1).ravel()
 
 
-def measure(net, name: str, data, size: Size, work: dict, parts=tuple(READINGS), full=0, on_progress=None) -> Measured:
+def first_images(labels: np.ndarray, images: int, count: int = 10) -> np.ndarray:
+    """The first `images` of `nested_images`: as many of each label as that allows."""
+    return nested_images(labels, -(-images // count))[:images]
+
+
+def measure(net, name: str, data, size: Size, work: dict, parts=tuple(READINGS)) -> Measured:
     """All kinds at all blocks of a network, each at as many images as its cost allows.
 
-    work   who computes and where it is kept: `workers`, `executor`, `cache` and `dtype` of `nb.block_survey`
+    work   who computes and where it is kept: `workers`, `executor` and `cache` of `nb.block_survey`
     parts  which of the READINGS to look at
-    full   images at which all eigenvalues are found, too, where a stage is so large that its ends alone are looked for
     """
     labels = data.test_labels.numpy()
-    asked: list[tuple] = [
+    planned: list[tuple] = [
         *((part, k, each) for k, each in stages(net, size.spectra) if each for part in SPECTRA if part in parts),
         *([("slices", None, size.slices)] if "slices" in parts else []),
         ("norms", None, size.norms),
@@ -118,28 +103,22 @@ def measure(net, name: str, data, size: Size, work: dict, parts=tuple(READINGS),
     shown = prepare(net, data, data.test_images[:1])
     units = {name: state[0].numel() for name, state in nb.block_states(net, shown).items()}
     tables = []
-    for kind, stage, each in asked:
+    for kind, stage, each in track(planned, "spectra", transient=True):
         chosen = nested_images(labels, each, size.labels)
         images = prepare(net, data, data.test_images[chosen])
-        stages_seen = range(len(net.stages)) if stage is None else [stage]
-        inner = [name for k in stages_seen for name in inner_blocks(net, k)]
+        inner = inner_blocks(net, stage)
         blocks = None if kind == "slices" else inner
         dear = any(units[name] > LARGEST_FULL for name in inner) if stage is not None else False
         table = nb.block_survey(net, images, kind, blocks, "extremes" if dear else "full", rows=size.rows, **work)
-        if dear and full:
-            whole = nb.block_survey(net, images[:full], kind, blocks, "full", **work)
-            table = np.concatenate([whole, table[table["image"] >= full]])
         table["image"] = chosen[table["image"]]
         tables.append(table)
-        if on_progress:
-            on_progress(name, kind, stage)
     answered = nested_images(labels, size.answers)
-    loss, right = answers(net, data, answered)
+    right = answer(net, data, answered)[1]
     by_label = np.array([right[labels[answered] == label].mean() for label in np.unique(labels)])
     everything = np.concatenate(tables)
     seen = np.unique(everything["image"])
-    loss, right = answers(net, data, seen)
-    return Measured(name, tuple(net.block_names), everything, labels[seen], loss, right, by_label)
+    loss, right = answer(net, data, seen)
+    return Measured(name, tuple(net.block_names), everything, labels[seen], loss, right, by_label, net.config)
 
 
 def stages(net, each: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -147,13 +126,22 @@ def stages(net, each: tuple[int, ...]) -> list[tuple[int, int]]:
     return [(stage, each[min(stage, len(each) - 1)]) for stage in range(len(net.stages))]
 
 
-def inner_blocks(net, stage: int) -> list[str]:
-    """The blocks of a stage that keep the shape: the others have no eigenvalues."""
+def inner_blocks(net, stage: int | None = None) -> list[str]:
+    """The blocks of a stage, or of all, that keep the shape: the others have no eigenvalues."""
     names = zip(net.block_names, net.blocks, strict=True)
-    return [name for name, block in names if name.startswith(f"stages.{stage}.") and not block.opens]
+    return [name for name, block in names if not block.opens and stage in (None, stage_of(name))]
 
 
-def answers(net, data, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def stage_of(block: str) -> int:
+    return int(block.split(".")[1])
+
+
+def last_stage(blocks) -> list[str]:
+    """Those of these blocks that are in the stage of the last one."""
+    return [block for block in blocks if stage_of(block) == stage_of(blocks[-1])]
+
+
+def answer(net, data, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Loss and rightness of the network's answers to these test images."""
     loss, right = [], []
     with torch.inference_mode():
@@ -165,76 +153,47 @@ def answers(net, data, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(loss), np.concatenate(right)
 
 
+def accuracy_of(net, data, images: int) -> float:
+    """The share of right answers to the first test images."""
+    return float(answer(net, data, np.arange(images))[1].mean())
+
+
 def device_of(net) -> torch.device:
     return next(net.parameters()).device
 
 
-def other_inputs(net, data, blocks: list[str], count: int, work: dict) -> dict[str, np.ndarray]:
-    """Spectra of these blocks' branches at inputs that are no test images: a table of `nb.block_survey` each.
-
-    Training images, Gaussian noise with the mean and deviation of the data, and test images moved by 8/255 along the
-    sign of the loss's gradient (FGSM).
-    """
-    chosen = nested_images(data.test_labels.numpy(), -(-count // len(data.names)))[:count]
-    images = prepare(net, data, data.test_images[chosen])
-    trained = nested_images(data.train_labels.numpy(), -(-count // len(data.names)))[:count]
-    kinds = {
-        "test images": images,
-        "training images": prepare(net, data, data.train_images[trained]),
-        "noise": torch.randn(images.shape, generator=torch.Generator().manual_seed(0)),
-        "FGSM, 8/255": move_images(net, images, data.test_labels[chosen], 8 / 255)[0].cpu(),
-    }
-    values = "extremes" if images.shape[-1] > 16 else "full"  # whichever is the cheaper one
-    return {name: nb.block_survey(net, inputs, "residual", blocks, values, **work) for name, inputs in kinds.items()}
+def move_images(net, images: torch.Tensor, labels: torch.Tensor, size: float):
+    """Images moved by `size` along the sign of the loss's gradient, and the answers to the images before that."""
+    images = images.to(device_of(net)).clone().requires_grad_()
+    logits = net(images)
+    loss = F.cross_entropy(logits, labels.to(images.device), reduction="sum")
+    (gradient,) = torch.autograd.grad(loss, images)
+    std = torch.tensor(net.normalisation["std"], device=images.device).view(-1, 1, 1)
+    return images.detach() + size / std * gradient.sign(), logits.detach()
 
 
-def accuracy_by_flow(net, images: torch.Tensor, wanted: torch.Tensor, substeps: int = 16) -> dict[str, float]:
-    """The share of right answers when one block at a time is its exact flow instead of its step; "" is the network.
-
-    images    prepared for the network
-    wanted    their labels
-    substeps  of Runge and Kutta's method, which stand for the flow
-    """
-    images, wanted = images.to(device_of(net)), wanted.to(device_of(net))
-
-    def score():
-        with torch.inference_mode():
-            return float((net(images).argmax(1) == wanted).double().mean())
-
-    result = {"": score()}
-    for stage in range(len(net.stages)):
-        for name in inner_blocks(net, stage):
-            block = net.get_submodule(name)
-            plain = copy.deepcopy(block)  # without the hook, which would call itself
-
-            def flow(block, inputs, output, plain=plain):
-                return block.project(torch.nan_to_num(nb.exact_flow(plain, inputs[0], substeps)))
-
-            handle = block.register_forward_hook(flow)
-            try:
-                result[name] = score()
-            finally:
-                handle.remove()
-    return result
-
-
-def rows_of(found: Measured, block: str, kind: str) -> np.ndarray:
+def rows_of(measured: Measured, block: str, kind: str) -> np.ndarray:
     """The rows of one block and kind, sorted by image."""
-    table = found.table[(found.table["block"] == block) & (found.table["kind"] == kind)]
+    table = measured.table[(measured.table["block"] == block) & (measured.table["kind"] == kind)]
     return table[np.argsort(table["image"])]
 
 
-def shared_columns(found: Measured, block: str, one: str, other: str, kind: str = "residual"):
-    """(images, values of one measure, values of the other) at the images of a block that have both.
+def shared_columns(measured: Measured, block: str, one: str, other: str, kind: str = "residual"):
+    """The values of two measures of a block at the images that have both.
 
     kind  the reading that measures of a spectrum are taken from
     """
-    tables = [rows_of(found, block, KIND_OF.get(measure, kind)) for measure in (one, other)]
+    tables = [rows_of(measured, block, KIND_OF.get(measure, kind)) for measure in (one, other)]
     shared = np.intersect1d(tables[0]["image"], tables[1]["image"])
     x, y = (table[np.searchsorted(table["image"], shared)] for table in tables)
-    return shared, x[one], y[other]
+    return x[one], y[other]
 
 
-def values_of_images(found: Measured, values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def values_of_images(measured: Measured, values: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """A number per image (loss, label, rightness), for the images of these rows."""
-    return values[np.searchsorted(np.unique(found.table["image"]), rows["image"])]
+    return values[np.searchsorted(np.unique(measured.table["image"]), rows["image"])]
+
+
+def finite(values: np.ndarray) -> np.ndarray:
+    """Those of the values that are numbers."""
+    return values[np.isfinite(values)]

@@ -3,6 +3,7 @@
 The page begins with the strip of all claims and one figure; what they rest on is folded below, a fold for every
 heading. A study hands over its parts in the order of the paper and says nothing of their place:
 
+    lead                    the best news, above everything else
     findings, conclusions   the claims with their verdicts; a verdict brings its intervals along
     heading, words, warn    a heading opens a fold; a warning stands on top of the page
     figure, chart           pictures; with `reading`, only the one of the switch's reading is shown
@@ -94,7 +95,7 @@ class Page(Results):
     def __init__(self, study: str, arguments, title: str, subtitle: str = "", notice: str = ""):
         super().__init__(study, arguments)
         notice = " ".join(filter(None, (notice, SMOKE if arguments.smoke else "")))
-        self.title, self.subtitle, self.notice = title, subtitle, notice
+        self.title, self.subtitle, self.notice, self.best = title, subtitle, notice, ""
         self.verbose = getattr(arguments, "verbose", False)
         self.printed = len(terminal.wrapped(notice)) + 1 if notice else 0  # by who gives notice, before any work
         self.parts: list[dict] = []
@@ -134,6 +135,11 @@ class Page(Results):
         """A paragraph that stands out, on top of the page; it is printed as well."""
         self.add("notice", words=words)
         self.say(words)
+
+    def lead(self, words: str) -> None:
+        """The best news of the study in a sentence, which stands above the strip and is printed."""
+        self.numbers["lead"] = self.best = words
+        self.say(words, most=2)
 
     def findings(self, found: list) -> None:
         """The claims of a paper with the verdicts of these data: the strip, which is printed at the end of the run."""
@@ -208,7 +214,7 @@ class Page(Results):
         made = self.provenance()
         content = {name: getattr(self, name) for name in ("title", "subtitle", "notice", "parts", "claims", "factors")}
         charts = self.numbers.get("charts", {})
-        content |= {"made": made, "charts": charts, **self.arranged()}
+        content |= {"made": made, "best": self.best, "charts": charts, **self.arranged()}
         for ending in ("html", "md"):
             path = self.out / f"report.{ending}"
             path.write_text(TEMPLATES.get_template(f"page.{ending}.j2").render(content))

@@ -22,12 +22,16 @@ class Arguments:
 @pytest.mark.parametrize("smoke", [False, True])
 def test_code_and_warnings_of_a_report(tmp_path, smoke):
     page = Page("stiff_euler", Arguments(tmp_path, smoke), "A title", "", "First a warning.")
+    page.lead("The best `news`.")
     page.words("Run `make <all>` & look.")
     page.findings([Finding("a claim", "here", UNDECIDED, "`--train` goes on.")])
     page.close()
     text = (tmp_path / "report.html").read_text()
     assert "Run <code>make &lt;all&gt;</code> &amp; look." in text
     assert "<code>--train</code> goes on." in text
+    assert text.index('<p class="lead">The best <code>news</code>.</p>') < text.index(
+        'aria-label="Claims and verdicts"'
+    )
     assert f'<p class="notice">First a warning.{" " + SMOKE if smoke else ""}</p>' in text
     assert "Run `make <all>` & look." in (tmp_path / "report.md").read_text()
 

@@ -8,7 +8,7 @@ import pytest
 from studies import plan as study
 from studies import table as tables
 from studies.asr import design
-from studies.block_stiffness import paper as blocks_paper
+from studies.block_stiffness import printed as blocks_paper
 from studies.lab.jobs import Job
 
 CELLS = [*study.cells_of_step_net(), *study.cells_of_block(), *study.cells_of_asr()]
