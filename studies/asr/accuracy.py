@@ -131,6 +131,7 @@ def tables_of_part(part: str, title: str, options: str, judge: Rule) -> Exhibit:
     make_both_scales({PLAIN: 0.0, FAITHFUL: 1.5, LITERAL: 1.5}),
     "+1.5 points, as on CIFAR-10 in Table 3",
     needed=NEEDED["controls"],
+    present=NEEDED["controls"],
     negligible=NEGLIGIBLE["gain"],
 )
 def judge_gain(e: Evidence) -> tuple[Verdict, str]:
@@ -151,6 +152,7 @@ def judge_gain(e: Evidence) -> tuple[Verdict, str]:
     make_both_scales({FAITHFUL: 1.5, HALF: 0.0, GAMMA: 0.0, BIAS: 0.0}),
     "+1.5 points above controls that do nothing, as above the plain network in Table 3",
     needed=NEEDED["controls"],
+    present=NEEDED["controls"],
     negligible=NEGLIGIBLE["gain"],
 )
 def judge_attention(e: Evidence) -> tuple[Verdict, str]:

@@ -486,15 +486,17 @@ def seeds_rule(
     world: World,
     planted: str,
     needed: int = design.FEW,
+    present: int = design.FEW,
     negligible: float | None = None,
 ):
     """A rule about arms, whose units are seeds.
 
     claim, where, fixed, negligible  as `Rule` has them
     world, planted  makes up evidence, and what it plants with an effect
-    needed          how many seeds find that; there are `FEW` at present
+    needed          how many seeds find that
+    present         how many there are
     """
-    worlds = Worlds(world, needed, "seeds", planted, now=None if needed == design.FEW else design.FEW)
+    worlds = Worlds(world, needed, "seeds", planted, now=None if needed == present else present)
     return rule(claim, where, fixed=fixed, fewest=design.FEWEST_SEEDS, negligible=negligible, worlds=worlds)
 
 
