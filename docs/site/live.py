@@ -49,7 +49,7 @@ def region() -> dict:
 
 def outline(method) -> list[list[list[float]]]:
     """Where |R(z)| = 1, as polygons."""
-    x, y = np.linspace(-8.0, 3.0, 221), np.linspace(-7.0, 7.0, 281)
+    x, y = np.linspace(-7.5, 2.5, 201), np.linspace(-5.5, 5.5, 221)
     growth = np.abs(method.stability(x + 1j * y[:, None]))
     lines = contourpy.contour_generator(x, y, growth).lines(1.0)
     return [[rounded(point) for point in line] for line in lines if len(line) > 8]

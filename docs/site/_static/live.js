@@ -9,7 +9,7 @@ function region(root, data) {
   let method = data.methods[0];
   const tools = html(root, "div", { class: "tools" });
   choice(tools, "Method", data.methods.map((one) => one.name), (word) => ((method = data.methods.find((one) => one.name === word)), draw()));
-  const step = slider(root, "step h", 400, 230, () => draw());
+  const step = slider(root, "step h", 400, 280, () => draw());
   step.input.setAttribute("aria-label", "step size h");
   const said = html(root, "p", { class: "panel-title", "aria-live": "polite" });
   const panels = html(root, "div", { class: "two" });
@@ -27,12 +27,13 @@ function region(root, data) {
 
   function inPlane(h, unstable) {
     plane.replaceChildren();
-    const [drawing, width] = canvas(plane, 330, "h times the eigenvalues, and the region of stability");
-    const [xs, ys] = [[-8, 3], [-7, 7]];
+    const [xs, ys] = [[-7.5, 2.5], [-5.5, 5.5]];
+    const tall = 20 + ((Math.max(260, plane.clientWidth) - 50) * (ys[1] - ys[0])) / (xs[1] - xs[0]); // one scale for both axes
+    const [drawing, width] = canvas(plane, tall + 44, "h times the eigenvalues, and the region of stability");
     const x = linear(...xs, 42, width - 8);
-    const y = linear(...ys, 286, 20);
+    const y = linear(...ys, tall, 20);
     yAxis(drawing, y, ys, [42, width - 8], "Im h lambda");
-    xAxis(drawing, x, xs, [42, width - 8], [20, 286], "Re h lambda");
+    xAxis(drawing, x, xs, [42, width - 8], [20, tall], "Re h lambda");
     for (const line of method.outline) {
       const points = line.map(([a, b]) => `${x(a).toFixed(1)},${y(b).toFixed(1)}`).join(" ");
       svg(drawing, "polygon", { points, class: "stable" });
