@@ -1,8 +1,10 @@
 """Pages whose code runs from their first line to their last: each block may be followed by what it prints.
 
 A block ```python that is followed by a block ```text prints exactly that. Numbers may differ in the last digit that is
-shown; where a comment says that they depend "on the machine", as trained networks do, by half of themselves. A block
-that ends in an expression whose value is a figure shows the figure, on the site and in the notebook of the page.
+shown or by a hundredth, as rounding differs between processors and long runs count their steps by it; whole numbers
+below a hundred may not. Where a comment says that numbers depend "on the machine", as trained networks do, they may
+differ by half of themselves. A block that ends in an expression whose value is a figure shows the figure, on the site
+and in the notebook of the page.
 
 `python -m docs.snippets PAGE...` runs pages and writes into them what their blocks print, where it has changed; with
 `--add` also below blocks that show nothing so far.
@@ -75,7 +77,7 @@ def execute(code: str, names: dict[str, Any], name: str) -> Any:
 
 
 def alike(expected: str, printed: str, loose: bool = False) -> bool:
-    """The same words, and numbers that agree to the digits that are shown, or to a half where `loose`."""
+    """The same words, and numbers that are near enough; much nearer where they are not `loose`."""
     if [*map(blank, NUMBER.split(expected))] != [*map(blank, NUMBER.split(printed))]:
         return False
     pairs = zip(NUMBER.findall(expected), NUMBER.findall(printed), strict=True)
@@ -83,7 +85,12 @@ def alike(expected: str, printed: str, loose: bool = False) -> bool:
 
 
 def slack(a: str, b: str, loose: bool) -> float:
-    return max(last_digit(a), last_digit(b), 0.5 * abs(number(a)) if loose else 0.0)
+    """By how much two numbers may differ."""
+    if loose:
+        return max(last_digit(a), last_digit(b), 0.5 * abs(number(a)))
+    if a.isdigit() and number(a) < 100.0:
+        return 0.0
+    return max(last_digit(a), last_digit(b), 0.01 * abs(number(a)))
 
 
 def blank(text: str) -> str:
