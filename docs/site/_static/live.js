@@ -18,14 +18,15 @@ function region(root, data) {
   function draw() {
     const h = 10 ** (-4 + (4 * step.input.value) / 400);
     step.shown.textContent = decades(h);
-    const unstable = data.t.map((_, k) => method.largest[k].some((most) => most !== null && h > most));
+    const beyond = method.largest.map((pair) => pair.map((most) => most !== null && h > most));
+    const unstable = beyond.map((pair) => pair.some(Boolean));
     const share = unstable.filter(Boolean).length / unstable.length;
     said.textContent = `${method.name}, h = ${decades(h)}: an error grows in ${Math.round(100 * share)} % of the time.`;
-    inPlane(h, unstable);
+    inPlane(h, beyond);
     overTime(unstable);
   }
 
-  function inPlane(h, unstable) {
+  function inPlane(h, beyond) {
     plane.replaceChildren();
     const [xs, ys] = [[-7.5, 2.5], [-5.5, 5.5]];
     const tall = 20 + ((Math.max(260, plane.clientWidth) - 50) * (ys[1] - ys[0])) / (xs[1] - xs[0]); // one scale for both axes
@@ -38,14 +39,13 @@ function region(root, data) {
       const points = line.map(([a, b]) => `${x(a).toFixed(1)},${y(b).toFixed(1)}`).join(" ");
       svg(drawing, "polygon", { points, class: "stable" });
     }
-    let beyond = 0;
-    data.eigenvalues.forEach((pair, k) => {
-      for (const [re, im] of pair) {
-        if (h * re < xs[0] || h * re > xs[1] || Math.abs(h * im) > ys[1]) beyond += 1;
-        else svg(drawing, "circle", { cx: x(h * re), cy: y(h * im), r: 2.5, class: unstable[k] ? "bad" : "good" });
-      }
-    });
-    const rest = beyond ? ` ${beyond} of ${2 * data.t.length} eigenvalues lie outside of the picture.` : "";
+    let outside = 0;
+    data.eigenvalues.forEach((pair, k) =>
+      pair.forEach(([re, im], j) => {
+        if (h * re < xs[0] || h * re > xs[1] || Math.abs(h * im) > ys[1]) outside += 1;
+        else svg(drawing, "circle", { cx: x(h * re), cy: y(h * im), r: 2.5, class: beyond[k][j] ? "bad" : "good" });
+      }));
+    const rest = outside ? ` ${outside} of ${2 * data.t.length} eigenvalues lie outside of the picture.` : "";
     html(plane, "p", { class: "note" }, `Inside of the line an error does not grow.${rest}`);
   }
 
