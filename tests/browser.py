@@ -31,15 +31,17 @@ def find() -> str | None:
 
 
 class Tab:
-    """One open page; `complaints` holds what its scripts have written to the console and their errors."""
+    """One open page; `complaints` holds what its scripts have written to the console and their errors, `requests` all
+    addresses that it has asked for."""
 
     def __init__(self, commands: int, answers: int):
         self.commands, self.answers, self.rest, self.numbers = commands, answers, b"", itertools.count(1)
         self.complaints: list[str] = []
+        self.requests: list[str] = []
         self.session: dict = {}
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = {"sessionId": self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]}
-        for domain in ("Page", "Runtime"):
+        for domain in ("Page", "Runtime", "Network"):
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters) -> dict:
@@ -66,16 +68,18 @@ class Tab:
             self.complaints.append(str(message["params"]["exceptionDetails"]))
         if message.get("method") == "Runtime.consoleAPICalled":
             self.complaints.append(str(message["params"]["args"]))
+        if message.get("method") == "Network.requestWillBeSent":
+            self.requests.append(message["params"]["request"]["url"])
         self.loaded = message.get("method") == "Page.loadEventFired"
         return message
 
-    def open(self, page: Path, width: int = 1280, dark: bool = False) -> None:
-        """Load a file, in a window of this width, on a light or dark system."""
+    def open(self, page: Path, width: int = 1280, dark: bool = False, query: str = "") -> None:
+        """Load a file, in a window of this width, on a light or dark system; `query` follows the name of the file."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.loaded = False
-        self.call("Page.navigate", url=page.resolve().as_uri())
+        self.call("Page.navigate", url=page.resolve().as_uri() + query)
         while not self.loaded:
             self.read()
 

@@ -1,22 +1,34 @@
 """The documentation site: its grammar of docstrings, its reference, its figures; it builds without a warning."""
 
+import base64
 import importlib.util
 import inspect
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import netbridge as nb
 import odelab as ol
+from docs.site import live
 from docs.site.__main__ import groups, public, reference
 from docs.site.entries import entries, parts
+from tests import browser
+from tests.check_site import complaints
 from tests.clock import HANGS
 
 ROOT = Path(__file__).parent.parent
 GALLERY = sorted((ROOT / "docs" / "gallery").glob("plot_*.py"))
+MOVED = """(() => {{
+  const slider = document.querySelector('.live input[type=range]');
+  slider.value = {};
+  slider.dispatchEvent(new Event('input'));
+  return document.querySelector('.live .panel-title').textContent;
+}})()"""
 SLOW = ("block_spectrum", "pseudospectrum", "costs", "nsi_depth", "doctor", "amplifier")
 
 
@@ -78,17 +90,58 @@ def test_there_are_two_dozen_figures():
     assert len(GALLERY) >= 24
 
 
+@pytest.fixture(scope="module")
+def moving():
+    """The numbers of the two pages that move, as their script has them."""
+    pytest.importorskip("contourpy")
+    return json.loads(live.script().removeprefix("const LIVE = ").removesuffix(";\n"))
+
+
+def test_a_step_below_the_largest_one_is_stable_and_one_beyond_it_is_not(moving):
+    """Both as the page rounds them, to four digits; modes that grow by themselves have no largest step."""
+    for method, shown in zip(live.METHODS, moving["region"]["methods"], strict=True):
+        pairs = zip(moving["region"]["eigenvalues"], shown["largest"], strict=True)
+        some = [(complex(*one), most) for pair, steps in pairs for one, most in zip(pair, steps, strict=True)]
+        assert all(value.real > 0.0 for value, most in some if most is None)
+        for value, most in (both for both in some if both[1] is not None):
+            assert abs(method.stability(0.998 * most * value)) <= 1.0
+            assert abs(method.stability(1.002 * most * value)) > 1.0
+
+
+def test_the_outline_of_a_region_lies_where_the_growth_is_one(moving):
+    for method, shown in zip(live.METHODS, moving["region"]["methods"], strict=True):
+        outline = np.concatenate([np.array(line) for line in shown["outline"]])
+        nearby = outline[:, 0] + 1j * outline[:, 1] + 0.05 * np.exp(2j * np.pi * np.arange(16) / 16)[:, None]
+        growth = np.abs(method.stability(nearby))  # a cell of the grid around each point
+        assert ((growth.min(0) <= 1.0) & (growth.max(0) >= 1.0)).all()
+
+
+def test_the_map_of_theorem_2_is_that_of_the_function(moving):
+    shown = moving["theorem2"]
+    values = np.frombuffer(base64.b64decode(shown["maps"][4]), "<i2").reshape(shown["count"], -1)
+    fast, coupling = 10.0 ** live.DECADES[[30, 12]]
+    angle = np.radians(shown["angles"][4])
+    J, u = np.array([[-fast, coupling], [0.0, -1.0]]), np.array([np.cos(angle), np.sin(angle)])
+    found = ol.theorem2(J, u, J @ u)
+    assert values[12, 30] == round(100.0 * np.log10(found.sai / found.si))
+
+
 @pytest.mark.slow
-def test_the_site_builds_without_a_warning_and_asks_for_nothing(tmp_path):
+def test_the_site_builds_without_a_warning_and_works_from_files(tmp_path):
     for name in ("sphinx", "pydata_sphinx_theme", "myst_parser", "sphinx_gallery", "sphinx_copybutton"):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed (make docs installs it)")
     command = [sys.executable, "-m", "docs.site", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=6 * HANGS)
     assert done.returncode == 0, done.stderr[-3000:]
-    pages = [*(tmp_path / "site").rglob("*.html")]
-    assert len(pages) > 50
-    for page in pages:
-        loaded = re.findall(r'<(?:script|img|iframe)[^>]* src="(https?:[^"]+)"', page.read_text())
-        loaded += re.findall(r'<link[^>]* rel="stylesheet"[^>]* href="(https?:[^"]+)"', page.read_text())
-        assert not loaded, f"{page.name} loads {loaded}"
+    assert len([*(tmp_path / "site").rglob("*.html")]) > 50
+    assert len([*(tmp_path / "source" / "learn").glob("*.ipynb")]) == 6
+    if browser.find() is None:
+        pytest.skip("no browser")
+    assert not list(complaints(tmp_path / "site"))
+    with browser.tab() as tab:
+        for name in ("region", "theorem2"):
+            tab.open(tmp_path / "site" / "live" / f"{name}.html")
+            said = [tab.run(MOVED.format(value)) for value in (40, 5)]
+            assert said[0] != said[1]
+            assert said[0]

@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from docs.site.__main__ import pages
 from netbridge import data
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages()]
+LINK = re.compile(r"\]\(([^)#]*)#?([^)]*)\)")
+CONTENTS = {"index.md", "lookup.md"}  # of the site that `make docs` builds
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT)).removesuffix(".md")
 
 
 def blocks(page, without="no section"):
@@ -19,9 +26,9 @@ def blocks(page, without="no section"):
     return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_to_files_and_headings(page):
-    for target, heading in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text()):
+    for target, heading in LINK.findall(re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)):
         if "://" in target:
             continue
         file = page.parent / target if target else page
@@ -32,12 +39,29 @@ def test_links_lead_to_files_and_headings(page):
 
 
 def test_every_page_is_reached_from_the_readme():
-    linked = set(re.findall(r"\]\((docs/\w+\.md)\)", PAGES[0].read_text()))
-    pages = {f"docs/{page.name}" for page in PAGES if page.parent.name == "docs"}
-    assert linked == pages - {"docs/index.md"}  # the README of the site that `make docs` builds
+    reached, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        reached.add(page)
+        targets = {
+            (page.parent / target).resolve() for target, _ in LINK.findall(page.read_text()) if "://" not in target
+        }
+        waiting += [target for target in targets - reached if target in PAGES]
+    assert {page for page in PAGES if page not in reached} <= {ROOT / "docs" / name for name in CONTENTS}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_page_is_in_one_table_of_contents():
+    listed = []
+    for page in PAGES:
+        for contents in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(), flags=re.DOTALL):
+            names = [line.rsplit("<", 1)[-1].strip(" >") for line in contents.splitlines() if not line.startswith(":")]
+            listed += [(page.parent / f"{name}.md").resolve() for name in names if name]
+    assert len(listed) == len(set(listed))
+    elsewhere = {ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs" / "index.md"}
+    assert set(PAGES) - elsewhere <= set(listed)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_code_is_code(page):
     for block in blocks(page):
         compile(block, page.name, "exec")

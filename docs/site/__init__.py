@@ -1,3 +1,4 @@
 """The documentation site: `python -m docs.site`, or `make docs`, builds it offline; warnings are errors.
 
-Pages are those of `docs/`, as they are; the reference is made of docstrings."""
+Pages are those of `docs/`, as they are; tutorials are run, and get their figures and a notebook; the reference is made
+of docstrings."""

@@ -1,6 +1,7 @@
 """Builds the documentation site: `python -m docs.site [FOLDER]`, `make docs`. It needs no network, nor do readers."""
 
 import argparse
+import hashlib
 import importlib
 import inspect
 import re
@@ -9,8 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from docs import snippets
+from docs.site import live
+
 HERE = Path(__file__).parent
 DOCS, ROOT = HERE.parent, HERE.parent.parent
+REPORT = ROOT / "studies" / "lab" / "report"
 OUTSIDE = {"../README.md": "index.md", "../CHANGELOG.md": "changelog.md", "../CONTRIBUTING.md": "contributing.md"}
 PACKAGES = {"odelab": "ol", "netbridge": "nb"}
 HEADING = re.compile(r"^\S.*\n-{3,}\n", re.MULTILINE)
@@ -32,8 +37,16 @@ def main(arguments=None) -> int:
 
 def collect(source: Path) -> None:
     """Everything the site is made of, in one folder; what stays the same keeps its time, and figures are kept."""
-    for path in [*DOCS.glob("*.md"), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]:
-        put(source / path.name.lower(), linked(path.read_text(), inside=path.parent == ROOT))
+    for path in pages():
+        if path.parent.name == "learn":
+            tutorial(path, source / "learn")
+        else:
+            put(source / path.relative_to(DOCS), linked(path.read_text(), path.parent))
+    for path in (ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"):
+        put(source / path.name.lower(), linked(path.read_text(), ROOT))
+    put(source / "_static" / "live_data.js", live.script())
+    for name in live.BORROWED:
+        copied(REPORT / name, source / "_static" / name)
     for path in [*DOCS.glob("*.png"), *(DOCS / "gallery").iterdir(), *(HERE / "_static").iterdir(), HERE / "conf.py"]:
         folder = {"gallery": "gallery", "_static": "_static"}.get(path.parent.name, "")
         copied(path, source / folder / path.name)
@@ -56,11 +69,46 @@ def copied(path: Path, target: Path) -> None:
         shutil.copy(path, target)
 
 
-def linked(text: str, inside: bool) -> str:
-    """Links of a page as the site has them: pages outside of docs/ lie beside the others."""
+def pages() -> list[Path]:
+    """The pages of docs/, without what the site itself is made of."""
+    return sorted(path for path in DOCS.rglob("*.md") if not {"site", "gallery"} & set(path.relative_to(DOCS).parts))
+
+
+def linked(text: str, folder: Path) -> str:
+    """Links of a page in this folder as the site has them: pages outside of docs/ lie at its top."""
+    if folder == ROOT:
+        return text.replace("](docs/", "](").replace("](README.md", "](index.md")
+    up = "../" * len(folder.relative_to(DOCS).parts)
     for before, after in OUTSIDE.items():
-        text = text.replace(f"]({before}", f"]({after}")
-    return text.replace("](docs/", "](").replace("](README.md", "](index.md") if inside else text
+        text = text.replace(f"]({up}{before}", f"]({up}{after}")
+    return text
+
+
+def tutorial(path: Path, folder: Path) -> None:
+    """A page whose code is run where it has changed: figures stand below their blocks, a notebook lies beside it."""
+    page = linked(path.read_text(), path.parent)
+    stamp, made_of = folder / f"{path.stem}.run", hashlib.sha256(page.encode()).hexdigest()
+    if "```python" not in page:
+        put(folder / path.name, page)
+        return
+    if not stamp.is_file() or stamp.read_text().split()[0] != made_of:
+        ran = list(snippets.run(path))
+        false = [snippet for snippet in ran if not snippet.as_said]
+        if false:
+            raise SystemExit(f"{path}: a block prints {false[0].printed!r}, and the page says {false[0].expected!r}")
+        put(folder / f"{path.stem}.ipynb", snippets.notebook(page, ran))
+        shown = [str(number) for number, snippet in enumerate(ran) if snippet.picture]
+        for number in shown:
+            (folder / f"{path.stem}-{number}.png").write_bytes(ran[int(number)].picture)
+        put(stamp, " ".join([made_of, *shown]))
+    ends = [block.end() for block in snippets.BLOCK.finditer(page)]
+    for number in reversed(stamp.read_text().split()[1:]):
+        place = ends[int(number)]
+        page = f"{page[:place]}\n![what the block draws]({path.stem}-{number}.png)\n{page[place:]}"
+    heading, rest = page.split("\n", 1)
+    put(
+        folder / path.name, f"{heading}\n\n{{download}}`As a notebook <{path.stem}.ipynb>`, which has been run.\n{rest}"
+    )
 
 
 def reference() -> dict[str, str]:
