@@ -191,7 +191,7 @@ def two_methods(name, problem, method, controller, project, dense, max_steps):
     """The same for a method that switches between two: one kernel with both, or an engine for each."""
     from odelab.engines.switching import SwitchingEngine
     from odelab.engines.turns import TurnsEngine
-    from odelab.kernels.run import ratio_of
+    from odelab.kernels.loops.run import ratio_of
 
     run, solved = (problem, method, controller, project), without_jacobian(problem)
     small = method.index is None and not any(is_large(problem, one) for one in method.members)

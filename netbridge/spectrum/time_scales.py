@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 import odelab
+from netbridge.common.preservation import keep_generators
 from netbridge.spectrum.block_spectrum import block_operator, block_spectrum
-from netbridge.tracing.preservation import keep_generators
 
 COLUMNS = ("sai", "rate", "rho", "rho_ng", "growth", "ratio", "moving_ratio", "stable_step")
 ROW = np.dtype([(name, "f8") for name in COLUMNS])

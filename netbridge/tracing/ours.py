@@ -5,8 +5,8 @@ from torch import nn
 
 from netbridge.model import solve
 from netbridge.model.network import Network
-from netbridge.tracing.record import INCREMENT, SLOPE, Places
-from netbridge.tracing.recorder import Recorder
+from netbridge.recording.record import INCREMENT, SLOPE, Places
+from netbridge.recording.recorder import Recorder
 from odelab.methods.explicit import EULER
 
 

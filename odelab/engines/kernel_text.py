@@ -14,7 +14,7 @@ from odelab.graph.shapes import COLUMN, CONSTANTS, PARAMETERS, STATE
 from odelab.kernels import store
 from odelab.kernels.attempt import attempt
 from odelab.kernels.large.array_attempt import array_attempt
-from odelab.kernels.run import Wanted, asked_of, module_and_names
+from odelab.kernels.loops.run import Wanted, asked_of, module_and_names
 from odelab.problem import Problem, without_jacobian
 
 SOURCES = {STATE: "the state", PARAMETERS: "the parameters", CONSTANTS: "the constants", COLUMN: "the column"}

@@ -13,10 +13,10 @@ from odelab.engines.python import PythonEngine, begin, checked_rhs, taken_over
 from odelab.engines.rows import Rows
 from odelab.engines.steps import Chunk, Record
 from odelab.graph.nodes import Untraceable
-from odelab.kernels.inside import look_of
+from odelab.kernels.interior.search import search_of
+from odelab.kernels.interior.states import look_of
+from odelab.kernels.loops.run import plan_of
 from odelab.kernels.machine import address
-from odelab.kernels.run import plan_of
-from odelab.kernels.search import search_of
 from odelab.status import Status
 
 PIVOTED = 16  # attempts in plain Python, with pivoting, where a kernel's factors fail; then the kernel tries again

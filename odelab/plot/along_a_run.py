@@ -44,7 +44,9 @@ def indicators(ind, sol, *, components=None, log_time=False):
 
 def draw_limited_by(sol, axes, **options):
     """Draw the steps of a run into axes, coloured by what limited them; options are those of `odelab.indicators`."""
-    from odelab.stiffness.along_a_run import indicators as measured  # which makes results that draw themselves by this
+    from odelab.experiments.along_a_run import (
+        indicators as measured,  # which makes results that draw themselves by this
+    )
 
     draw_reasons(measured(sol.problem, sol, **options), axes)
 

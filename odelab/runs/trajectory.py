@@ -10,7 +10,7 @@ import numpy as np
 
 from odelab.results import Result, named_components
 from odelab.runs import dense, diagnosis, fast_modes, limits
-from odelab.stiffness import h_rho as stability
+from odelab.runs import h_rho as stability
 from odelab.stiffness import indices as stiffness
 
 OK_STATUSES = ("ok", "event")

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 import netbridge as nb
+from netbridge.common.batches import channels_last
 from netbridge.surgery.fold import fold
-from netbridge.tracing.batches import channels_last
 from odelab.experiments.clock import interleave, quartiles, ratios
 from studies.asr import design
 from studies.lab import jobs

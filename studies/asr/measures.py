@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 import netbridge as nb
+from netbridge.common.batches import channels_last
 from netbridge.tracing import activation_maps, gates
-from netbridge.tracing.batches import channels_last
 from studies.asr.results import BOUND_IMAGES
 from studies.lab import networks
 from studies.lab.networks import ZOO

@@ -160,7 +160,7 @@ class Found(NamedTuple):
     maxima: np.ndarray | None  # (N, 2): SAI, h rho
     points: np.ndarray | None  # (N, len(t_eval), n)
     doubts: np.ndarray | None  # (N,): the largest error at `t_eval` over the tolerance, a sum of squares
-    turned: np.ndarray | None  # (N, 4): of runs by two methods, as `odelab.kernels.lanes.TURNED` names it
+    turned: np.ndarray | None  # (N, 4): of runs by two methods, as `odelab.kernels.loops.lanes.TURNED` names it
     left: "Left | None" = None
 
 

@@ -18,7 +18,7 @@ from torch.nn.utils import parametrize
 from torch.nn.utils.spectral_norm import SpectralNorm, remove_spectral_norm
 from torch.nn.utils.weight_norm import WeightNorm, remove_weight_norm
 
-from netbridge.model.layers import ConvNorm, LayerScale, Sum
+from netbridge.layers.own import ConvNorm, LayerScale, Sum
 
 PASSING = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 POSITIVE = (nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d)  # f(h x) = h f(x) for h >= 0
