@@ -40,8 +40,8 @@ from netbridge.doctor import diagnose as diagnose
 from netbridge.equations import ensemble_with_gradients as ensemble_with_gradients
 from netbridge.equations import solve_with_gradients as solve_with_gradients
 from netbridge.foreign_weights import load_foreign as load_foreign
-from netbridge.layers.absorb import SelfAttention as SelfAttention
 from netbridge.layers.absorb import absorb as absorb
+from netbridge.layers.own import SelfAttention as SelfAttention
 from netbridge.layers.own import Sum as Sum
 from netbridge.learned.controller import LearnedController as LearnedController
 from netbridge.learned.equal_error import compare_at_equal_error as compare_at_equal_error

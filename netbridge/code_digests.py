@@ -17,8 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]  # the folder that holds the packages
 # Every path is a file, or a folder with all files in it, seen from there.
 COMPUTING = (  # a forward pass: what a step is, what decides its size, on which images and in which layout
-    "odelab/arrays.py", "odelab/core.py", "odelab/methods", "odelab/control", "netbridge/checkpoint.py", "netbridge/common",
-    "netbridge/data", "netbridge/layers", "netbridge/model", "netbridge/step_sizes", "netbridge/surgery",
+    "odelab/arrays.py", "odelab/core.py", "odelab/methods", "odelab/control", "netbridge/checkpoint.py",
+    "netbridge/common", "netbridge/data", "netbridge/layers", "netbridge/model", "netbridge/step_sizes",
+    "netbridge/surgery",
 )  # fmt: skip
 TRAINING = (*COMPUTING, "netbridge/train")
 MEASURING = (

@@ -1,7 +1,7 @@
 """Events of runs in lanes: what becomes of a run whose last step may hold one.
 
-Its lane has handed it out (`odelab.kernels.interior.watching`). Here it is looked at as a single run is, by `odelab.runs.events`
-and `odelab.runs.pieces`: the run ends, begins anew from a changed state, or goes on where it was.
+Its lane has handed it out (`odelab.kernels.interior.watching`). Here it is looked at as a single run is, by
+`odelab.runs.events` and `odelab.runs.pieces`: the run ends, begins anew from a changed state, or goes on where it was.
 """
 
 import functools

@@ -1,8 +1,8 @@
 """Events of runs in lanes: which steps may hold a zero of an event's function, told while the runs are in flight.
 
 A short look at every step compares the values of g at both ends of a step with its slopes there. Where g may come to
-zero, the one lane is looked at as a single run is (`odelab.kernels.interior.search`), and where that shows a zero, or cannot
-tell, the run leaves its lane: `odelab.engines.lanes.watched` finds the zero and lets the run go on.
+zero, the one lane is looked at as a single run is (`odelab.kernels.interior.search`), and where that shows a zero, or
+cannot tell, the run leaves its lane: `odelab.engines.lanes.watched` finds the zero and lets the run go on.
 """
 
 import functools

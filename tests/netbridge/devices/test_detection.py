@@ -13,8 +13,8 @@ from netbridge.detect.pooling import level_of, pool_boxes
 from netbridge.detect.scenes import Truth, pad_to
 from netbridge.detect.suppression import nms_within
 from netbridge.train import Recipe
-from tests.netbridge.common.devices.pretend_device import assert_alike_on_both
 from tests.netbridge.detect.scenes_of_shapes import TINY, detector, scenes
+from tests.netbridge.devices.pretend_device import assert_alike_on_both
 
 ROUNDING = 1e-3  # in float32, of which a step of training amplifies the rounding
 

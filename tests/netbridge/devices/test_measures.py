@@ -16,7 +16,7 @@ import netbridge as nb
 import odelab as ol
 from netbridge.tracing import activation_maps
 from tests.netbridge import networks
-from tests.netbridge.common.devices.pretend_device import assert_alike_on_both
+from tests.netbridge.devices.pretend_device import assert_alike_on_both
 from tests.netbridge.foreign import networks as foreign
 
 ROUNDING = 1e-9  # in float64: off the processor norms are taken by other loops

@@ -6,7 +6,7 @@ import netbridge as nb
 from netbridge.model import transfer
 from tests.netbridge import networks
 from tests.netbridge.backbones import BACKBONES, images
-from tests.netbridge.common.devices.pretend_device import assert_alike_on_both
+from tests.netbridge.devices.pretend_device import assert_alike_on_both
 
 ROUNDING = 1e-10  # in float64: torch may add up in another order for tensors of a class of their own
 SMALL = {"widths": (4, 4, 8)}

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tests.netbridge.common.devices.pretend_device import DEVICE, assert_alike_on_both, pretend_device
+from tests.netbridge.devices.pretend_device import DEVICE, assert_alike_on_both, pretend_device
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from torch import nn
 import netbridge as nb
 from tests.netbridge import networks
 from tests.netbridge.backbones import BACKBONES, UNFOLDABLE, images
-from tests.netbridge.common.devices.pretend_device import assert_alike_on_both
+from tests.netbridge.devices.pretend_device import assert_alike_on_both
 from tests.netbridge.surgery.test_insert import NETWORKS as FOREIGN
 
 ROUNDING = 1e-10  # in float64: torch may add up in another order for tensors of a class of their own

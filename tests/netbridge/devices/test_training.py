@@ -11,7 +11,7 @@ import netbridge as nb
 from netbridge import data, train
 from netbridge.train import policies, precision, recipes
 from netbridge.train.recipes import Recipe
-from tests.netbridge.common.devices.pretend_device import PROCESSOR, assert_alike_on_both
+from tests.netbridge.devices.pretend_device import PROCESSOR, assert_alike_on_both
 from tests.netbridge.train import runs
 
 TEACHER = "digits/resnet32-width4-constant-seed0"
