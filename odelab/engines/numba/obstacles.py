@@ -8,12 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from odelab._choice import is_known
 from odelab.arrays import read_only
-from odelab.control.controllers import Controller
+from odelab.control.controllers import Controller, is_known
 from odelab.engines.numba.request import Request, request_of_run
-from odelab.methods.stabilised import StabilisedMethod
-from odelab.methods.tableau import Method
 from odelab.problem import Problem
 from odelab.right_hand_side import COMPONENT, name_of
 
@@ -54,7 +51,7 @@ def plan_for(problem: Problem, method, controller: Controller, project=None) -> 
 
 def obstacle_to_kernel(problem: Problem, method, controller: Controller, project=None) -> str | None:
     """Why a run cannot be compiled at all; None where it can."""
-    if not isinstance(method, Method | StabilisedMethod):
+    if not (method.is_explicit or method.adapts_stages):
         return f"numba compiles explicit methods, not {method.name}"
     radius = getattr(method, "spectral_radius", None)
     for name, function in (("rhs", problem.rhs), ("project", project), ("spectral_radius", radius)):
