@@ -133,4 +133,5 @@ ESDIRK43 = EsdirkMethod(
 )  # fmt: skip
 
 ESDIRK = {method.name: method for method in (ESDIRK43,)}
-BY_NAME.update(ROSENBROCK | ESDIRK)
+BY_NAME.update(ROSENBROCK)
+BY_NAME.update(ESDIRK)

@@ -133,6 +133,34 @@ def test_an_executor_takes_them_too():
     np.testing.assert_array_equal(spread.u, ol.ensemble(HARES, ol.DOPRI5, CONTROL, **given).u)
 
 
+CAUGHT = ol.Event(lambda t, u, params: u[0] - 0.5, direction=-1, change=lambda t, u, params: [2.0 * u[0], u[1]])
+
+
+@pytest.mark.parametrize("options", [{"tstops": [3.0]}, {"events": CAUGHT}], ids=["stops", "events"])
+def test_ctrl_c_in_a_later_round_leaves_each_run_where_it_was(options):
+    """Of the runs that the round has not finished: their times, states and steps are those of the round before."""
+    starts = np.array(HARES.u0) * np.linspace(0.8, 1.2, 8)[:, None]
+    reports = []
+
+    def press_in_the_second_round(done, total):
+        reports.append(done)
+        if reports.count(total) and done < total:
+            raise KeyboardInterrupt
+
+    given = {"u0": starts, **options}
+    with ThreadPoolExecutor(1) as pool:
+        runs = ol.ensemble(HARES, ol.DOPRI5, CONTROL, executor=pool, progress=press_in_the_second_round, **given)
+    left = np.flatnonzero(runs.status == "interrupted")
+    assert left.size
+    for i in left:
+        alone = ol.solve(HARES.replace(u0=starts[i]), ol.DOPRI5, CONTROL, **options)
+        place = np.searchsorted(alone.step_t, runs.t[i] * (1.0 - 1e-9))
+        assert 0 < place == runs.steps[i]
+        np.testing.assert_allclose(runs.t[i], alone.step_t[place], rtol=1e-12)
+        states = [alone.step_u[place], CAUGHT.change(0.0, alone.step_u[place], ())]  # before a change, and behind it
+        assert min(np.abs(u - runs.u[i]).max() for u in states) <= 1e-9
+
+
 def test_events_and_projections_of_runs():
     ball = ol.Problem(lambda t, u, params: (u[1], -params[0]), [10.0, 0.0], (0.0, 5.0), (9.81,))
     ground = ol.Event(lambda t, u, params: u[0], direction=-1, terminal=True, name="the ground")
