@@ -171,8 +171,8 @@ def check(sol, how: str):
         raise ValueError(f"`sol` has not come to an end at which there were an error: {sol.message}.")
     if sol.asked is None:
         raise ValueError(
-            "`sol` cannot be repeated: odelab.solve has not made it, or it comes from a file, which holds no `project` and "
-            "no events that change the state."
+            "`sol` cannot be repeated: odelab.solve has not made it, or it comes from a file, which holds no `project` "
+            "and no events that change the state."
         )
     if sol.method.run_by_scipy:
         raise ValueError(

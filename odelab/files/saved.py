@@ -99,7 +99,8 @@ def parts_of(result) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     for field in dataclasses.fields(result):
         value = getattr(result, field.name)
         if isinstance(value, np.ndarray):
-            arrays[field.name] = value
+            if field.name != "end_u" or value is not result.u:  # the same array, of an ensemble without wanted times
+                arrays[field.name] = value
         elif isinstance(value, np.generic):
             header["fields"][field.name] = value.item()
         elif value is None or isinstance(value, str | int | float | bool):
@@ -216,6 +217,8 @@ def built(cls, arrays, header, problem):
     if "events" in header:
         runs = kept_events(arrays, header, 1 if cls is Trajectory else len(fields["u"]))
         fields["events"] = runs[0] if cls is Trajectory else runs
+    if cls is Ensemble:
+        fields.setdefault("end_u", fields["u"])
     if cls is not Trajectory:
         return cls(**fields)
     fields["turns"] = None if header["turns"] is None else tuple(header["turns"])

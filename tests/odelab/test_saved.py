@@ -57,7 +57,11 @@ def test_ensembles_and_spectra_come_back(tmp_path):
     again = ol.load(ol.save(runs, tmp_path / "runs"), RELAXATION)
     assert isinstance(again, Ensemble)
     assert again.u.tobytes() == runs.u.tobytes()
+    assert again.end_u.tobytes() == runs.end_u.tobytes()
     assert str(again) == str(runs)
+    ends = ol.ensemble(RELAXATION, ol.RODAS4, u0=[[2.0, 0.0], [1.0, 0.0]])
+    again = ol.load(ol.save(ends, tmp_path / "ends"), RELAXATION)
+    assert again.end_u.tobytes() == again.u.tobytes() == ends.u.tobytes()
     found = ol.spectrum([[-1.0, 2.0], [0.0, -3.0]])
     assert str(ol.load(ol.save(found, tmp_path / "spectrum"))) == str(found)
 

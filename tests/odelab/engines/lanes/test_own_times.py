@@ -124,6 +124,17 @@ def test_what_was_not_computed_is_nan():
     np.testing.assert_allclose(runs.u[1, :, 0], 1.0 / (1.0 - 0.1 * wanted[1]), rtol=1e-5)
 
 
+def test_the_table_holds_the_state_in_which_a_run_has_ended():
+    """Also of a run that a wanted time was too late for, and where the last wanted time is earlier than the end."""
+    half = ol.Event(lambda t, u, params: u[0] - 0.5, terminal=True)
+    decay = ol.Problem(lambda t, u, params: (-params[0] * u[0],), [1.0], (0.0, 2.0), (1.0,))
+    given = {"params": [[0.1], [1.0]], "events": half}
+    runs = ol.ensemble(decay, ol.DOPRI5, CONTROL, t_eval=[0.5, 1.5], **given)
+    assert np.isnan(runs.u[1, 1, 0])
+    np.testing.assert_allclose(runs.table()["u0"], [np.exp(-0.2), 0.5], rtol=1e-5)
+    np.testing.assert_allclose(ol.ensemble(decay, ol.DOPRI5, CONTROL, **given).table()["u0"], runs.table()["u0"])
+
+
 def test_an_executor_takes_them_too():
     spans = np.column_stack([np.zeros(9), np.linspace(1.0, 5.0, 9)])
     wanted = np.linspace(0.1 * spans[:, 1], spans[:, 1], 4).T
