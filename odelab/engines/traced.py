@@ -190,9 +190,10 @@ class TracedEngine:
         begun = tried + (ended == STEP_LOST)
         states = (begun > 0) + steps - moved
         evaluations = early + tried * self.method.evaluations
+        known = begun > 0 and self.slope_is_known is state  # from the chunk before, whose last attempt was rejected
         if "slope0" not in self.at and begun:
-            evaluations += states - (state.fresh or self.slope_is_known is state)
-        return (evaluations, states, tried) if self.method.needs_jacobian else (evaluations, 0, 0)
+            evaluations += states - (state.fresh or known)
+        return (evaluations, states - known, tried) if self.method.needs_jacobian else (evaluations, 0, 0)
 
     def in_plain_python(self, state: State, attempts: int, first: int, work) -> Chunk:
         """The chunk, taken over by plain Python."""
