@@ -21,7 +21,6 @@ from odelab.methods.switching import AUTO
 from odelab.problem import Problem
 from odelab.right_hand_side import name_of
 from odelab.runs.events import checked_events
-
 from odelab.sensitivities.result import sensitive_ensemble
 from odelab.sensitivities.selection import Wrt
 from odelab.sensitivities.system import System
