@@ -28,7 +28,10 @@ from odelab.sensitivities.system import System
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-ONE_METHOD = "lanes know `events` and `project` with one method alone, such as odelab.DOPRI5, or odelab.RODAS4 for stiff problems"
+ONE_METHOD = (
+    "lanes know `events` and `project` with one method alone, such as odelab.DOPRI5, or odelab.RODAS4 for stiff "
+    "problems"
+)
 
 
 def ensemble(

@@ -221,7 +221,10 @@ def solver_for(J, mass=None) -> Any:
     banded = BandedSolver(order, below, above, mass)
     if mass is not None or below + above > NARROW or J.shape[0] < LARGE or done[0] < MANY:
         return banded
-    return CompiledBandSolver(banded)
+    try:
+        return CompiledBandSolver(banded)
+    except ModuleNotFoundError:  # numba is not installed
+        return banded
 
 
 def pattern_of(matrix):

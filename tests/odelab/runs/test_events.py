@@ -363,7 +363,7 @@ def test_implicit_methods_meet_events_too(method, span):
 
 @pytest.mark.parametrize("method", [ol.DOPRI5, ol.RODAS4, ol.ESDIRK43, ol.AUTO], ids=lambda method: method.name)
 def test_the_work_of_a_run_is_that_up_to_its_event(method):
-    """Whatever the engine, and in however many attempts at once it went on: what lies beyond the event is not counted."""
+    """Whatever the engine, and however many attempts it makes at once: what lies beyond the event is not counted."""
     problem, control = ol.problems.van_der_pol(mu=10.0), ol.adaptive(1e-6, 1e-8)
     down = ol.Event(lambda t, u, params: u[0], direction=-1, terminal=True)
     runs = [ol.solve(problem, method, control, events=down, engine=engine) for engine in ("python", "compiled")]
