@@ -83,7 +83,7 @@ def traced_engine(
     """
     reason = obstacle_to_graph(problem, method, controller)
     if reason is not None:
-        raise Untraceable(reason)
+        raise without_graph(reason)
     if problem.mass is not None and exact:
         raise Untraceable("has a mass matrix, and its start is found by LAPACK", "", "the problem")
     solved = without_jacobian(problem) if method.needs_jacobian else problem
@@ -100,6 +100,11 @@ def traced_engine(
     from odelab.engines.traced import TracedEngine
 
     return TracedEngine(solved, method, controller, project, exact)
+
+
+def without_graph(reason: str) -> Untraceable:
+    """The refusal of a run that no right-hand side would be followed for."""
+    return Untraceable(f"has no graph: {reason}", "", "this run")
 
 
 def is_large(problem: Problem, method) -> bool:
@@ -185,7 +190,7 @@ def two_methods(name, problem, method, controller, project, dense, max_steps):
         for one in method.members:
             obstacle = obstacle_to_graph(problem, one, controller)
             if obstacle is not None:
-                raise Untraceable(obstacle)
+                raise without_graph(obstacle)
         if small and (name == "python" or (name == "auto" and problem.size > FEW and takes_long_to_compile(*run[:3]))):
             most = max_steps if name == "python" else min(max(1, WORK // problem.size), max_steps)
             ratio = method.ratio or ratio_of(solved, method, controller)
