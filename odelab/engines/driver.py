@@ -108,10 +108,10 @@ class Run:
             self.status = Status.EVENT
         steps = len(self.parts[-1].t)
         if self.status == Status.EVENT and steps < chunk.steps + chunk.rejected:
-            self.count_steps(steps)
+            self.state = self.count_steps(steps)
         else:
             self.count(chunk)
-        self.state = chunk.state
+            self.state = chunk.state
 
     def count(self, chunk: Chunk):
         """Add what a chunk has taken."""
@@ -121,13 +121,17 @@ class Run:
         self.jacobians += chunk.jacobians
         self.factorisations += chunk.factorisations
 
-    def count_steps(self, steps: int):
-        """Add what the first steps of a chunk have taken: they are made again, as engines count whole chunks alone."""
+    def count_steps(self, steps: int) -> State:
+        """Add what the first steps of a chunk have taken; returns the state that they led to.
+
+        They are made again, because engines count whole chunks alone.
+        """
         state, goes_on = self.state if self.parts[1:] else self.engine.begin()[0], True
         while steps and goes_on:
             chunk = self.engine.advance(state, steps)
             self.count(chunk)
             steps, state, goes_on = steps - chunk.steps, chunk.state, chunk.status == Status.ATTEMPTS_SPENT
+        return state
 
     def attempts(self) -> int:
         """The number of attempts in the next chunk.
