@@ -364,7 +364,9 @@ def test_implicit_methods_meet_events_too(method, span):
 BY_NUMBA = pytest.param(ol.RKC2, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("method", [ol.DOPRI5, ol.RODAS4, ol.ESDIRK43, ol.AUTO, BY_NUMBA], ids=lambda method: method.name)
+@pytest.mark.parametrize(
+    "method", [ol.DOPRI5, ol.RODAS4, ol.ESDIRK43, ol.AUTO, BY_NUMBA], ids=lambda method: method.name
+)
 def test_the_work_of_a_run_is_that_up_to_its_event(method):
     """Whatever the engine, and however many attempts it makes at once: what lies beyond the event is not counted."""
     problem, control = ol.problems.van_der_pol(mu=10.0), ol.adaptive(1e-6, 1e-8)
