@@ -2,12 +2,16 @@
 
     WITHOUT=numba,torch python -m pytest -p tests.without tests/odelab
 
-Programs that tests start leave them out, too: `leave_out` is the code that does it.
+Programs that tests start leave them out, too, if they begin with `import tests.without`. Tests that cannot do without
+numba are marked `needs_numba`.
 """
 
 import importlib.machinery
+import importlib.util
 import os
 import sys
+
+import pytest
 
 LEFT_OUT = frozenset(filter(None, os.environ.get("WITHOUT", "").split(",")))
 
@@ -22,3 +26,5 @@ class Others(importlib.machinery.PathFinder):
 
 if LEFT_OUT:
     sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Others
+
+needs_numba = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")

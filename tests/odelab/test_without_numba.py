@@ -52,8 +52,8 @@ def test_problems_are_solved_and_what_needs_numba_says_so():
 
 @pytest.mark.slow
 def test_a_part_of_the_suite_does_without_them():
-    """Graphs, kernels and lanes are tested where neither is installed."""
-    parts = ("graph", "control", "methods", "kernels/loops")
+    """Graphs, laws of step size and loops are tested where neither is installed."""
+    parts = ("control", "kernels/loops", "linear", "methods")
     folders = [f"tests/odelab/{part}" for part in parts]
     answer = left_out("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "tests.without", *folders)
     assert answer.returncode == 0, answer.stdout[-3000:]
