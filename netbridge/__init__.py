@@ -40,12 +40,14 @@ from netbridge.doctor import diagnose as diagnose
 from netbridge.equations import ensemble_with_gradients as ensemble_with_gradients
 from netbridge.equations import solve_with_gradients as solve_with_gradients
 from netbridge.foreign_weights import load_foreign as load_foreign
+from netbridge.layers.absorb import absorb as absorb
+from netbridge.layers.own import SelfAttention as SelfAttention
+from netbridge.layers.own import Sum as Sum
 from netbridge.learned.controller import LearnedController as LearnedController
 from netbridge.learned.equal_error import compare_at_equal_error as compare_at_equal_error
 from netbridge.learned.learning import learn_controller as learn_controller
 from netbridge.model.block import Block as Block
 from netbridge.model.block import Branch as Branch
-from netbridge.model.layers import Sum as Sum
 from netbridge.model.mobile import mobilenet as mobilenet
 from netbridge.model.mobile import shufflenet as shufflenet
 from netbridge.model.network import Network as Network
@@ -58,6 +60,8 @@ from netbridge.model.vit import vit as vit
 from netbridge.monitor import Monitor as Monitor
 from netbridge.monitor import Reading as Reading
 from netbridge.pretrained_networks import pretrained as pretrained
+from netbridge.recording.record import Record as Record
+from netbridge.recording.record import Records as Records
 from netbridge.spectrum.block_spectrum import block_operator as block_operator
 from netbridge.spectrum.block_spectrum import block_spectrum as block_spectrum
 from netbridge.spectrum.implicit_steps import implicit_flow as implicit_flow
@@ -76,8 +80,6 @@ from netbridge.step_sizes.spec import Spec as Spec
 from netbridge.step_sizes.spec import asr as asr
 from netbridge.step_sizes.spec import controller as controller
 from netbridge.step_sizes.spec import controllers as controllers
-from netbridge.surgery.absorb import SelfAttention as SelfAttention
-from netbridge.surgery.absorb import absorb as absorb
 from netbridge.surgery.alteration import altered as altered
 from netbridge.surgery.fold import fold as fold
 from netbridge.surgery.insert import insert as insert
@@ -94,8 +96,6 @@ from netbridge.tracing.explain import Explanation as Explanation
 from netbridge.tracing.explain import explain as explain
 from netbridge.tracing.gates import Gates as Gates
 from netbridge.tracing.gates import gates as gates
-from netbridge.tracing.record import Record as Record
-from netbridge.tracing.record import Records as Records
 from netbridge.tracing.similarity import cka as cka
 from netbridge.tracing.similarity import state_grams as state_grams
 from netbridge.tracing.states import block_states as block_states

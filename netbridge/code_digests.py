@@ -18,11 +18,12 @@ ROOT = Path(__file__).parents[1]  # the folder that holds the packages
 # Every path is a file, or a folder with all files in it, seen from there.
 COMPUTING = (  # a forward pass: what a step is, what decides its size, on which images and in which layout
     "odelab/arrays.py", "odelab/core.py", "odelab/methods", "odelab/control", "netbridge/checkpoint.py",
-    "netbridge/devices.py", "netbridge/data", "netbridge/model", "netbridge/step_sizes", "netbridge/surgery",
+    "netbridge/common", "netbridge/data", "netbridge/layers", "netbridge/model", "netbridge/step_sizes",
+    "netbridge/surgery",
 )  # fmt: skip
-TRAINING = (*COMPUTING, "netbridge/train", "netbridge/tracing/batches.py")
+TRAINING = (*COMPUTING, "netbridge/train")
 MEASURING = (
-    *COMPUTING, "odelab/stiffness", "netbridge/tracing", "netbridge/foreign", "netbridge/nested_tensors.py",
+    *COMPUTING, "odelab/stiffness", "netbridge/foreign", "netbridge/recording", "netbridge/tracing",
     "netbridge/train/distributed.py", "netbridge/train/loading.py", "netbridge/train/scoring.py",
 )  # fmt: skip
 

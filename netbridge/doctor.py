@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 import odelab
-from netbridge.nested_tensors import first_tensor
+from netbridge.common.batches import images_of
+from netbridge.common.nested_tensors import first_tensor
+from netbridge.recording.record import Records
 from netbridge.spectrum.time_scales import block_time_scales
-from netbridge.tracing.batches import images_of
-from netbridge.tracing.record import Records
 from netbridge.tracing.states import block_states
 from netbridge.tracing.trace import trace
 from odelab.results import Result

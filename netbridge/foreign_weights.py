@@ -13,9 +13,9 @@ import torch
 from torch import nn
 
 from netbridge.checkpoint import check_tensors
+from netbridge.common.preservation import preserve, unwrap
 from netbridge.model.network import Network
 from netbridge.model.resnet import assemble
-from netbridge.tracing.preservation import preserve, unwrap
 
 # What each family of published weights was trained to see.
 IMAGENET_NORMALISATION = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}

@@ -8,7 +8,7 @@ import numpy as np
 from torch import nn
 
 import odelab
-from netbridge.tracing.record import Record
+from netbridge.recording.record import Record
 from netbridge.tracing.trace import trace
 
 

@@ -72,6 +72,7 @@ from odelab.engines.implicit import RADAU as RADAU
 from odelab.engines.lanes.result import Ensemble as Ensemble
 from odelab.engines.not_compilable import NotCompilable as NotCompilable
 from odelab.engines.scipy import scipy_method as scipy_method
+from odelab.experiments.along_a_run import indicators as indicators
 from odelab.experiments.global_error import GlobalError as GlobalError
 from odelab.experiments.global_error import SolvedTo as SolvedTo
 from odelab.experiments.global_error import global_error as global_error
@@ -111,7 +112,6 @@ from odelab.sensitivities.lyapunov import lyapunov as lyapunov
 from odelab.sensitivities.result import SensitiveEnsemble as SensitiveEnsemble
 from odelab.sensitivities.result import SensitiveTrajectory as SensitiveTrajectory
 from odelab.sensitivities.selection import wrt as wrt
-from odelab.stiffness.along_a_run import indicators as indicators
 from odelab.stiffness.conditioning import IllConditioned as IllConditioned
 from odelab.stiffness.conditioning import NotConverged as NotConverged
 from odelab.stiffness.indices import nsi as nsi

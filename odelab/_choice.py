@@ -12,12 +12,13 @@ import weakref
 from collections.abc import Callable, Iterator
 
 from odelab import core
-from odelab.control import feedback
-from odelab.control.controllers import Controller, error_judge
+from odelab.control.controllers import Controller, is_known
 from odelab.engines import Engine
 from odelab.engines.not_compilable import ASKED, NotCompilable
+from odelab.engines.numba.obstacles import is_plain, plan_for
 from odelab.engines.python import PythonEngine
 from odelab.graph.nodes import Untraceable
+from odelab.kernels.store import slopes_of
 from odelab.problem import Problem, without_jacobian
 from odelab.right_hand_side import ARRAY, COMPONENT, IN_PLACE
 
@@ -46,19 +47,6 @@ def obstacle_to_graph(problem: Problem, method, controller: Controller) -> str |
     return None
 
 
-def is_known(controller: Controller) -> bool:
-    """Is it as `odelab.control.controllers` makes it, with none of its functions replaced?"""
-    halves: tuple
-    if controller.ends is not None:
-        halves = (feedback.propose_listed, feedback.accept_listed)
-    elif controller.law is None:
-        halves = (feedback.propose_counted, feedback.accept_finite) if controller.h is not None else ()
-    else:
-        halves = (feedback.propose_next, error_judge(controller.law.smooth))
-    start = getattr(controller.start, "__module__", "")
-    return (controller.propose, controller.judge) == halves and start == "odelab.control.controllers"
-
-
 def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str | None:
     """Why a problem is not made as a graph without loops, as lanes are; None where its right-hand side decides."""
     if method.switches:
@@ -82,8 +70,6 @@ def takes_long_to_compile(problem: Problem, method, controller: Controller) -> b
     members = method.members
     if any(is_large(problem, one) or obstacle_to_graph(problem, one, controller) is not None for one in members):
         return False
-    from odelab.kernels.store import slopes_of
-
     operations = len(slopes_of(problem).recorded.graph.ops)
     return sum(1 + one.evaluations for one in members) * (operations + WEIGHT * problem.size) > AT_ONCE
 
@@ -97,7 +83,7 @@ def traced_engine(
     """
     reason = obstacle_to_graph(problem, method, controller)
     if reason is not None:
-        raise Untraceable(reason)
+        raise without_graph(reason)
     if problem.mass is not None and exact:
         raise Untraceable("has a mass matrix, and its start is found by LAPACK", "", "the problem")
     solved = without_jacobian(problem) if method.needs_jacobian else problem
@@ -114,6 +100,11 @@ def traced_engine(
     from odelab.engines.traced import TracedEngine
 
     return TracedEngine(solved, method, controller, project, exact)
+
+
+def without_graph(reason: str) -> Untraceable:
+    """The refusal of a run that no right-hand side would be followed for."""
+    return Untraceable(f"has no graph: {reason}", "", "this run")
 
 
 def is_large(problem: Problem, method) -> bool:
@@ -191,7 +182,7 @@ def two_methods(name, problem, method, controller, project, dense, max_steps):
     """The same for a method that switches between two: one kernel with both, or an engine for each."""
     from odelab.engines.switching import SwitchingEngine
     from odelab.engines.turns import TurnsEngine
-    from odelab.kernels.run import ratio_of
+    from odelab.kernels.loops.run import ratio_of
 
     run, solved = (problem, method, controller, project), without_jacobian(problem)
     small = method.index is None and not any(is_large(problem, one) for one in method.members)
@@ -199,7 +190,7 @@ def two_methods(name, problem, method, controller, project, dense, max_steps):
         for one in method.members:
             obstacle = obstacle_to_graph(problem, one, controller)
             if obstacle is not None:
-                raise Untraceable(obstacle)
+                raise without_graph(obstacle)
         if small and (name == "python" or (name == "auto" and problem.size > FEW and takes_long_to_compile(*run[:3]))):
             most = max_steps if name == "python" else min(max(1, WORK // problem.size), max_steps)
             ratio = method.ratio or ratio_of(solved, method, controller)
@@ -228,8 +219,6 @@ def traced_or_plain(problem: Problem, method, controller: Controller, project, d
 
 def stays_plain(problem, method, controller, project) -> bool:
     """Is there nothing that numba could compile?"""
-    from odelab.engines.numba.obstacles import plan_for
-
     return plan_for(problem, method, controller, project).obstacle is not None or is_refused(problem, method)
 
 
@@ -243,7 +232,6 @@ def by_numba(problem, method, controller, project, dense, untraceable: str) -> E
     untraceable    why the run is not made as a graph
     """
     from odelab.engines.numba.compiled import CompiledEngine
-    from odelab.engines.numba.obstacles import is_plain, plan_for
 
     for name, function in (("rhs", problem.rhs), ("project", project)):
         if (name == "rhs" or function is not None) and not is_plain(function):
@@ -274,8 +262,6 @@ def refuse(problem, method, reason, above: int):
 
 def allowance(problem, method, controller, project) -> int:
     """How many attempts are made in plain Python before numba compiles."""
-    from odelab.engines.numba.obstacles import plan_for
-
     request, size = plan_for(problem, method, controller, project).request, problem.size
     work = GENERIC_WORK if request.layout == "generic" else ARRAY_WORK if request.form == ARRAY else WORK
     if request.form == ARRAY:

@@ -21,12 +21,17 @@ from odelab.methods.switching import AUTO
 from odelab.problem import Problem
 from odelab.right_hand_side import name_of
 from odelab.runs.events import checked_events
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
 from odelab.sensitivities.result import sensitive_ensemble
 from odelab.sensitivities.selection import Wrt
 from odelab.sensitivities.system import System
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+ONE_METHOD = (
+    "lanes know `events` and `project` with one method alone, such as odelab.DOPRI5, or odelab.RODAS4 for stiff "
+    "problems"
+)
 
 
 def ensemble(
@@ -163,7 +168,7 @@ def ensemble(
     report = reporter(progress)
     reason = "engine='python' was asked for" if engine == "python" else obstacle_to_lanes(problem, method, controller)
     if reason is None and method.switches and (watched or project is not None):
-        reason = "lanes know `events` and `project` with one method alone"
+        reason = ONE_METHOD
     if reason is None and watched and maxima:
         reason = "lanes know `maxima` without `events` alone"
     prepared = None
@@ -205,7 +210,10 @@ def ensemble(
         runs.events = None if watcher is None else watcher.records(len(runs))
         return with_warning(runs)
     if executor is not None:
-        raise ValueError(f"`executor` takes the work of kernels only, and there is none here: {reason}.")
+        raise ValueError(
+            f"`executor` takes the work of kernels only, and there is none here: {reason}. Without `executor` the runs "
+            "go one after the other."
+        )
     alone = watched or project is not None
     if engine == "compiled" and not alone and obstacle_to_lanes(problem, method, controller) is None:
         raise NotCompilable(f"{ASKED} cannot compile {name_of(problem.rhs)}: {reason}.")

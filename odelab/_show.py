@@ -41,7 +41,8 @@ def show_kernel(
     after the attempt
     ...
     """
-    from odelab.engines.kernel_text import graph_text, text_by_numba
+    from odelab.engines.kernel_text import graph_text
+    from odelab.engines.numba.module import text_of_run
 
     controller = adaptive() if controller is None else controller
     check_arguments(problem, method, controller, "compiled", 1)
@@ -58,7 +59,7 @@ def show_kernel(
     if reason is not None:
         if layout is not None:
             raise ValueError(f"there is no such kernel: {reason}.")
-        text, functions = text_by_numba(problem, method, controller, reason)
+        text, functions = text_of_run(problem, method, controller, reason)
     for function in dict.fromkeys(functions):
         print(source_of(function))
     print(text)

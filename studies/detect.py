@@ -24,10 +24,10 @@ import torch
 
 import netbridge as nb
 from netbridge import detect
+from netbridge.common.devices import best_device
 from netbridge.detect.coco import Coco
 from netbridge.detect.evaluation import NAMES
 from netbridge.detect.scenes import to_test
-from netbridge.devices import best_device
 from netbridge.train import distributed
 from netbridge.train.recipes import Recipe
 from odelab.plot import style

@@ -19,8 +19,8 @@ import torch
 
 import netbridge as nb
 from netbridge import data as datasets
+from netbridge.common.devices import best_device
 from netbridge.detect.evaluation import NAMES
-from netbridge.devices import best_device
 from netbridge.train.epochs import Training
 from netbridge.train.recipes import RECIPES, Recipe
 from studies import detect as detection

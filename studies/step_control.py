@@ -27,8 +27,8 @@ import numpy as np
 import torch
 
 import netbridge as nb
+from netbridge.common.devices import best_device
 from netbridge.data import name_of
-from netbridge.devices import best_device
 from netbridge.model import resnet
 from netbridge.step_sizes import placement, spec
 from netbridge.train.recipes import Recipe

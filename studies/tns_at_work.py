@@ -24,8 +24,8 @@ import torch
 from torch.nn import functional as F
 
 import netbridge as nb
-from netbridge.devices import best_device
-from netbridge.tracing.batches import channels_last
+from netbridge.common.batches import channels_last
+from netbridge.common.devices import best_device
 from netbridge.train import epochs, loop
 from netbridge.train.recipes import recipe
 from odelab.plot import style

@@ -26,7 +26,7 @@ ARITHMETIC = (  # what adds and multiplies in NumPy, SciPy and OpenBLAS
     "tests/odelab/test_accuracy.py",
 )
 KERNELS = (  # what numba and LLVM compile
-    "tests/netbridge/tracing/test_norms.py",
+    "tests/netbridge/recording/test_norms.py",
     "tests/odelab/control/test_powers.py",
     "tests/odelab/graph/test_llvm.py",
     "tests/odelab/kernels",

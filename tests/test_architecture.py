@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import graphlib
 import importlib
 import io
 import pkgutil
@@ -110,6 +111,27 @@ def test_no_public_name_hides_a_module(package):
         for found in pkgutil.iter_modules([str(folder)]):
             importlib.import_module(f"{name}.{found.name}")
             assert isinstance(getattr(module, found.name), types.ModuleType), f"{name}.{found.name} is hidden"
+
+
+def rooms_imported(package: str) -> dict[str, set[str]]:
+    """For each room below a package the rooms from which it imports, inside functions as well."""
+    rooms: dict[str, set[str]] = {}
+    for file in (ROOT / package).rglob("*.py"):
+        here = ".".join(file.parent.relative_to(ROOT).parts)
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and here != package:
+                below = {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+                folders = {name for name in below if (ROOT / name.replace(".", "/")).is_dir()}
+                there = folders or {node.module.rpartition(".")[0]}
+                rooms.setdefault(here, set()).update(there - {here, package})
+    return {room: {other for other in others if other.startswith(f"{package}.")} for room, others in rooms.items()}
+
+
+@pytest.mark.parametrize("package", ["odelab", "netbridge"])
+def test_rooms_import_each_other_in_no_circle(package):
+    rooms = rooms_imported(package)
+    assert len(rooms) > 10
+    graphlib.TopologicalSorter(rooms).prepare()  # names the circle, where there is one
 
 
 def written(page: str) -> str:

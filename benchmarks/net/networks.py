@@ -8,7 +8,7 @@ import torch
 import netbridge as nb
 from benchmarks.harness.rows import Row
 from benchmarks.harness.timing import Contestant, compare
-from netbridge.tracing.batches import channels_last
+from netbridge.common.batches import channels_last
 
 
 @dataclasses.dataclass(frozen=True)

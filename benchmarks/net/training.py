@@ -12,7 +12,7 @@ from benchmarks.harness.rows import Row, at_most, below
 from benchmarks.harness.timing import Contestant
 from benchmarks.net.networks import Size, network
 from netbridge import data
-from netbridge.tracing.batches import channels_last
+from netbridge.common.batches import channels_last
 from netbridge.train import loop as train
 from netbridge.train import recipes
 from netbridge.train.stepping import make_optimizer

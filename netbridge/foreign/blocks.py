@@ -6,15 +6,15 @@ from typing import Any
 import torch
 from torch import nn
 
+from netbridge.common.batches import length, sample_of
+from netbridge.common.nested_tensors import first_tensor, map_tensors
 from netbridge.foreign.choices import short
 from netbridge.foreign.operations import Step, is_within
 from netbridge.foreign.rows import find_mixed
 from netbridge.foreign.solvers import ADAPTIVE, UNTOLD, solving
 from netbridge.foreign.tracers import BlockTracer, StepTracer
 from netbridge.foreign.watching import Pass, watch_pass
-from netbridge.nested_tensors import first_tensor, map_tensors
-from netbridge.tracing.batches import length, sample_of
-from netbridge.tracing.record import SLOPE
+from netbridge.recording.record import SLOPE
 
 MOST_TRIES = 8  # numbers of images
 

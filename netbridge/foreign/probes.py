@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 
+from netbridge.common.nested_tensors import first_tensor
 from netbridge.foreign.operations import Factor, Operation, Place, Product, Step
-from netbridge.nested_tensors import first_tensor
-from netbridge.tracing.recorder import Recorder
+from netbridge.recording.recorder import Recorder
 
 
 class Probe:
@@ -14,7 +14,7 @@ class Probe:
 
     k           the number of the step, by which the recorder knows it
     step        what was found of it
-    recorder    a `netbridge.tracing.recorder.Recorder`
+    recorder    a `netbridge.recording.recorder.Recorder`
     operations  those of the pass in which the step was found
 
     Everything that is kept is kept in the layout of the sum: a change of layout on the way there is repeated on it.

@@ -3,10 +3,10 @@
 import torch
 from torch import nn
 
+from netbridge.common.nested_tensors import map_tensors, tensors
 from netbridge.foreign.operations import Step
 from netbridge.foreign.vocabulary import LAYOUTS, POINTWISE, SHAPED, TRANSPARENT
 from netbridge.foreign.watching import Pass, Watching, track_modules
-from netbridge.nested_tensors import map_tensors, tensors
 
 ROW_BY_ROW = (
     POINTWISE

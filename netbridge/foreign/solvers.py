@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from netbridge.foreign.operations import Operation
-from netbridge.tracing.record import Places
-from netbridge.tracing.recorder import Recorder
+from netbridge.recording.record import Places
+from netbridge.recording.recorder import Recorder
 
 FIXED, ADAPTIVE, UNTOLD = "odeint", "odeint_adaptive", "odeint_untold"  # the last tells nobody of its steps
 ACCEPTED, TAKEN = "callback_accept_step", "callback_step"  # what adaptive and what fixed solvers call

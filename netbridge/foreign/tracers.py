@@ -12,14 +12,14 @@ from typing import Any
 
 from torch import nn
 
+from netbridge.common.nested_tensors import first_tensor, state_given, tensors
 from netbridge.foreign.graph import number_names, stages
 from netbridge.foreign.operations import is_within
 from netbridge.foreign.probes import Probe
 from netbridge.foreign.solvers import SolverSteps, solving
 from netbridge.foreign.watching import Pass, Watching, track_modules
-from netbridge.nested_tensors import first_tensor, state_given, tensors
-from netbridge.tracing.record import INCREMENT, SLOPE, Places
-from netbridge.tracing.recorder import Recorder
+from netbridge.recording.record import INCREMENT, SLOPE, Places
+from netbridge.recording.recorder import Recorder
 
 ATTEMPTS = 4  # passes of one batch; if no two in a row run the same operations, the network is refused
 OTHER_WAY = (

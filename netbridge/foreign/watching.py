@@ -13,11 +13,11 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from netbridge.common.nested_tensors import first_tensor, tensors
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import UNSEEN, Operation
 from netbridge.foreign.solvers import watch_solvers
 from netbridge.foreign.vocabulary import LAYOUTS, LIKE, describe, is_number
-from netbridge.nested_tensors import first_tensor, tensors
 
 
 class Pass:

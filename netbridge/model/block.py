@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from netbridge.model import layers
+from netbridge.layers import own as layers
 from netbridge.model.solve import Layer, run_layer
 from netbridge.step_sizes.constant import Constant
 from odelab import core

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from netbridge.layers.own import ConvNorm
 from netbridge.model.block import Block
-from netbridge.model.layers import ConvNorm
 from netbridge.model.network import Configured, Head, Network, Stage
 from netbridge.model.plain import Activated, Plain, furnish, with_controller
 from netbridge.model.resnet import initialise, method_of, method_record, one_of, positive, whole_numbers

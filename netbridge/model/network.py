@@ -7,7 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from netbridge.model import continuous, layers
+from netbridge.layers import own as layers
+from netbridge.model import continuous
 from netbridge.model.block import Block
 from netbridge.model.solve import Layer, Memory, Observation, fixed_tableau
 from odelab.methods.tableau import Method

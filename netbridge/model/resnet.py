@@ -6,8 +6,8 @@ ImageNet: four stages of widths 64 to 512 (Table 1). In bottlenecks the 3x3 conv
 
 from torch import nn
 
+from netbridge.layers.own import CONVOLUTIONS, NORMS, ConvNorm
 from netbridge.model.block import Block, Branch, Padding
-from netbridge.model.layers import CONVOLUTIONS, NORMS, ConvNorm
 from netbridge.model.network import WEIGHTS, Head, Network, Stage, Stem
 from netbridge.step_sizes import placement, spec
 from odelab.methods.explicit import METHODS

@@ -11,20 +11,9 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn.modules import module as hooks
 
+from netbridge.step_sizes.base import UNIT, check_step_size
 from odelab import core
 from odelab.methods import explicit
-
-
-class One(float):
-    """The number 1. It multiplies a slope by returning it, where torch would write a whole feature map anew."""
-
-    def __mul__(self, slope):
-        return slope
-
-    __rmul__ = __mul__
-
-
-UNIT = One(1.0)
 
 
 def fixed_tableau(method, frozen: bool):
@@ -153,24 +142,6 @@ def holds_output(block) -> bool:
     """Does a forward hook receive the output of the branch? It may keep that tensor, so it must not be overwritten."""
     last = getattr(block.branch, "last", None)
     return bool(hooks._has_any_global_hook() or block.branch._forward_hooks or last is None or last._forward_hooks)
-
-
-def check_step_size(h, slope, controller) -> None:
-    """Raises where h is neither a number nor a tensor whose first axis matches the samples of the slope."""
-    if isinstance(h, float | int) or torch.jit.is_tracing():  # which would write comparisons of sizes down, and warn
-        return
-    name = controller.name or type(controller).__name__
-    if not isinstance(h, torch.Tensor):
-        raise TypeError(f"controller {name!r} returned {h!r}; its step size must be a number or a tensor.")
-    size, target = tuple(h.shape), tuple(slope.shape)
-    fits = len(size) <= len(target) and all(a in (1, b) for a, b in zip(size[::-1], target[::-1], strict=False))
-    leading = 0 < len(size) < len(target) and size == target[: len(size)] and h.numel() > 1
-    if leading or not fits:
-        raise ValueError(
-            f"controller {name!r} returned a step size of shape {size} for a slope of shape {target}: it must be a "
-            "number or broadcast over the slope. One number per sample and channel of feature maps is "
-            "h[:, :, None, None]."
-        )
 
 
 def next_time(t, refine):

@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
+from netbridge.layers.own import ConvNorm
 from netbridge.model.block import Block, Branch
-from netbridge.model.layers import ConvNorm
 from netbridge.model.network import Network, Stage
 from netbridge.model.resnet import initialise, one_of, positive
 from netbridge.step_sizes import placement, spec

@@ -6,7 +6,7 @@ Han, Ding and Sun, RepVGG: Making VGG-style ConvNets Great Again, CVPR 2021.
 
 from torch import nn
 
-from netbridge.model.layers import ConvNorm, Sum
+from netbridge.layers.own import ConvNorm, Sum
 from netbridge.model.network import Head
 from netbridge.model.plain import Activated, Plain, furnish, with_controller
 from netbridge.model.resnet import initialise, one_of, positive, whole_numbers

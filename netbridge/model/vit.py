@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from netbridge.layers.own import LayerScale
 from netbridge.model.block import Block
-from netbridge.model.layers import LayerScale
 from netbridge.model.network import Network, Stage
 from netbridge.model.resnet import method_of, method_record, one_of, positive
 from netbridge.step_sizes import placement, spec

@@ -7,17 +7,17 @@ from typing import Any
 import torch
 from torch import fx, nn
 
+from netbridge.common.batches import sample_of
+from netbridge.common.nested_tensors import first_tensor, tensors
+from netbridge.common.preservation import independent_copy, unwrap
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import Step
+from netbridge.layers.absorb import has_hooks, is_plain
 from netbridge.model.block import Block
-from netbridge.nested_tensors import first_tensor, tensors
 from netbridge.spectrum.chain import RELUS, NotAChain, chain_between, chain_of
 from netbridge.spectrum.separation import NotSeparable, Separation, fresh_buffers, watch_block, watched_step
 from netbridge.step_sizes.base import Shared
-from netbridge.surgery.absorb import has_hooks, is_plain
 from netbridge.surgery.symbolic import NotTraceable, same, symbolic
-from netbridge.tracing.batches import sample_of
-from netbridge.tracing.preservation import independent_copy, unwrap
 
 
 @dataclasses.dataclass

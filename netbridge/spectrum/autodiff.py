@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import odelab
-from netbridge.tracing.preservation import keep_generators
+from netbridge.common.preservation import keep_generators
 from odelab import JacobianOperator
 
 FULL = 1024  # "auto" forms the whole Jacobian up to this size

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 import odelab
+from netbridge.common.preservation import keep_generators
 from netbridge.spectrum.anatomy import Anatomy, anatomy
 from netbridge.spectrum.autodiff import differentiated_spectrum, exact_attention, jacobian_operator, tangent
 from netbridge.spectrum.chain import Convolution, is_reducible
@@ -26,7 +27,6 @@ from netbridge.spectrum.reduction import (
     reduced_operator,
     whole_operator,
 )
-from netbridge.tracing.preservation import keep_generators
 
 PARTS = ("residual", "increment", "block")
 VALUES = ("auto", "full", "extremes")

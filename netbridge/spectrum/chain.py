@@ -19,8 +19,8 @@ from torch.nn.modules import conv as convolutions
 from torch.nn.modules import padding as paddings
 from torch.nn.modules import pooling
 
-from netbridge.surgery.absorb import PASSING, has_hooks, is_plain, settle_weights
-from netbridge.tracing.preservation import independent_copy
+from netbridge.common.preservation import independent_copy
+from netbridge.layers.absorb import PASSING, has_hooks, is_plain, settle_weights
 
 
 class Convolution(NamedTuple):

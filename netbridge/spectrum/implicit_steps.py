@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 import odelab
+from netbridge.common.preservation import keep_generators
 from netbridge.model import solve
 from netbridge.spectrum.autodiff import tangent
 from netbridge.spectrum.step_error import equal_steps, exact_flow, field_of
-from netbridge.tracing.preservation import keep_generators
 from odelab import core
 
 IMPLICIT_EULER = odelab.RosenbrockMethod("EULER1", order=1, gamma=1.0, a=[[]], C=[[]], m=[1.0])

@@ -18,14 +18,14 @@ import numpy as np
 import torch
 from torch import nn
 
+from netbridge.common.batches import images_of, to_network
+from netbridge.common.nested_tensors import first_tensor
+from netbridge.common.preservation import preserve, unwrap
 from netbridge.model.network import Network
-from netbridge.nested_tensors import first_tensor
 from netbridge.spectrum.anatomy import Anatomy, anatomy
 from netbridge.spectrum.autodiff import pullback, tangent, tell_in_words
 from netbridge.spectrum.chain import Affine, Bounded, Convolution, Scaling
-from netbridge.tracing.batches import images_of, to_network
 from netbridge.tracing.differentiable import widen
-from netbridge.tracing.preservation import preserve, unwrap
 from netbridge.tracing.states import block_states, blocks_of
 
 VECTORS = 4

@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from torch import fx, nn
 
+from netbridge.common.batches import run
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import Place, Step
 from netbridge.foreign.tracers import StepTracer
 from netbridge.foreign.vocabulary import LAYOUTS
 from netbridge.foreign.watching import Pass, watch_pass
+from netbridge.recording.recorder import Recorder
 from netbridge.surgery.symbolic import argument_of
-from netbridge.tracing.batches import run
-from netbridge.tracing.recorder import Recorder
 
 
 class NotSeparable(Exception):

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from netbridge.common.preservation import keep_generators
 from netbridge.spectrum.anatomy import anatomy
 from netbridge.spectrum.autodiff import exact_attention, pullback
 from netbridge.spectrum.block_spectrum import LIVE, check, checked_state, mapping
-from netbridge.tracing.preservation import keep_generators
 
 PORTION = 64  # output units at a time
 

@@ -3,9 +3,9 @@
 import torch
 from torch import nn
 
+from netbridge.common.preservation import keep_generators
 from netbridge.model import solve
 from netbridge.spectrum.anatomy import anatomy
-from netbridge.tracing.preservation import keep_generators
 from odelab import RK4, core
 
 SETTLED = 0.01  # of the way a flow goes: how far half as many substeps may be from all of them

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 from torch import nn
 
+from netbridge.common.preservation import keep_generators
 from netbridge.spectrum.block_spectrum import block_operator, checked_state
-from netbridge.tracing.preservation import keep_generators
 from odelab.stiffness.modes.participation import ModeGroup, leading_group
 
 

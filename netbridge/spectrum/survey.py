@@ -19,11 +19,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from netbridge.common.batches import images_of, to_network
+from netbridge.common.preservation import keep_generators, preserve
 from netbridge.model.block import Block
 from netbridge.spectrum.digests import digest_of_block, digest_of_tensor
 from netbridge.spectrum.survey_rows import COLUMNS, KEPT, KINDS, has_meaning, measure_states
-from netbridge.tracing.batches import images_of, to_network
-from netbridge.tracing.preservation import keep_generators, preserve
 from netbridge.tracing.states import block_states, blocks_of
 from odelab.files import replacing
 

@@ -6,12 +6,12 @@ from threadpoolctl import threadpool_limits
 from torch import nn
 
 import odelab
-from netbridge.nested_tensors import first_tensor
+from netbridge.common.nested_tensors import first_tensor
+from netbridge.common.preservation import preserve
 from netbridge.spectrum.anatomy import anatomy
 from netbridge.spectrum.block_spectrum import block_operator, block_spectrum
 from netbridge.spectrum.slices import slice_spectrum
 from netbridge.spectrum.step_error import step_error
-from netbridge.tracing.preservation import preserve
 from odelab.stiffness.log_norm import log_norm_and_soderlind
 
 KINDS = ("residual", "increment", "block", "slices", "norms", "error")

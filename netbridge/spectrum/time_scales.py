@@ -12,8 +12,9 @@ import torch
 from torch import nn
 
 import odelab
+from netbridge.common.preservation import keep_generators
 from netbridge.spectrum.block_spectrum import block_operator, block_spectrum
-from netbridge.tracing.preservation import keep_generators
+from netbridge.spectrum.step_error import field_of
 
 COLUMNS = ("sai", "rate", "rho", "rho_ng", "growth", "ratio", "moving_ratio", "stable_step")
 ROW = np.dtype([(name, "f8") for name in COLUMNS])
@@ -73,7 +74,5 @@ def block_time_scales(
 
 def increment(block: nn.Module, state: torch.Tensor) -> np.ndarray:
     """h f at one state, flat, in double precision."""
-    from netbridge.spectrum.step_error import field_of
-
     with torch.no_grad():
         return field_of(block, state.double(), "frozen")[1].cpu().numpy().ravel()

@@ -9,12 +9,42 @@ from torch import nn
 REGISTRY: dict[str, "type[Controller]"] = {}
 
 
+class One(float):
+    """The number 1. It multiplies a slope by returning it, where torch would write a whole feature map anew."""
+
+    def __mul__(self, slope):
+        return slope
+
+    __rmul__ = __mul__
+
+
+UNIT = One(1.0)
+
+
 def registered_class(record) -> "type[Controller]":
     """The class behind a name, or behind a JSON record {"name": ..., options}."""
     name = record.get("name") if isinstance(record, dict) else record
     if not isinstance(name, str) or name not in REGISTRY:
         raise ValueError(f"`controller` must be one of {list(REGISTRY)}, or a class of your own; got {name!r}.")
     return REGISTRY[name]
+
+
+def check_step_size(h, slope, controller) -> None:
+    """Raises where h is neither a number nor a tensor whose first axis matches the samples of the slope."""
+    if isinstance(h, float | int) or torch.jit.is_tracing():  # which would write comparisons of sizes down, and warn
+        return
+    name = controller.name or type(controller).__name__
+    if not isinstance(h, torch.Tensor):
+        raise TypeError(f"controller {name!r} returned {h!r}; its step size must be a number or a tensor.")
+    size, target = tuple(h.shape), tuple(slope.shape)
+    fits = len(size) <= len(target) and all(a in (1, b) for a, b in zip(size[::-1], target[::-1], strict=False))
+    leading = 0 < len(size) < len(target) and size == target[: len(size)] and h.numel() > 1
+    if leading or not fits:
+        raise ValueError(
+            f"controller {name!r} returned a step size of shape {size} for a slope of shape {target}: it must be a "
+            "number or broadcast over the slope. One number per sample and channel of feature maps is "
+            "h[:, :, None, None]."
+        )
 
 
 def check_signatures(kind: Any, name: str):

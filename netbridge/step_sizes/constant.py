@@ -7,8 +7,7 @@ import math
 
 import torch
 
-from netbridge.model.solve import UNIT
-from netbridge.step_sizes.base import Controller
+from netbridge.step_sizes.base import UNIT, Controller
 
 
 class Constant(Controller, name="constant"):

@@ -8,10 +8,10 @@ from torch import nn
 from netbridge.foreign.flow import Flow
 from netbridge.foreign.operations import Place, Step
 from netbridge.foreign.vocabulary import LAYOUTS
-from netbridge.model.layers import LayerScale, Sum
-from netbridge.model.solve import check_step_size
+from netbridge.layers.absorb import is_torchs, last_layer
+from netbridge.layers.own import LayerScale, SelfAttention, Sum
 from netbridge.step_sizes import spec
-from netbridge.surgery.absorb import SelfAttention, is_torchs, last_layer
+from netbridge.step_sizes.base import check_step_size
 
 SIZES = ("num_features", "num_channels", "out_channels", "out_features", "embed_dim")
 

@@ -9,16 +9,16 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
+from netbridge.common.batches import run
+from netbridge.common.preservation import independent_copy, preserve, unwrap
 from netbridge.foreign.graph import Graph
-from netbridge.model.layers import ConvNorm, Sum
+from netbridge.layers.absorb import EXACT, has_hooks, is_plain, scaled_parameter, settle_weights, shapes_for
+from netbridge.layers.own import ConvNorm, Sum
 from netbridge.model.network import Configured, Stage
 from netbridge.step_sizes.iebn import InstanceEnhancedNorm
-from netbridge.surgery.absorb import EXACT, has_hooks, is_plain, scaled_parameter, settle_weights, shapes_for
 from netbridge.surgery.insert import count_runs, first_pass
 from netbridge.surgery.merge import count_owners
 from netbridge.surgery.noise import NoisyNorm
-from netbridge.tracing.batches import run
-from netbridge.tracing.preservation import independent_copy, preserve, unwrap
 
 
 def fold(net: nn.Module, images=None, call=None) -> nn.Module:

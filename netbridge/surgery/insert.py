@@ -7,17 +7,17 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
+from netbridge.common.batches import run, sample_of, to_network
+from netbridge.common.preservation import independent_copy, preserve, unwrap
 from netbridge.foreign.blocks import named_blocks, watch_sample
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.tracers import is_within
 from netbridge.foreign.vocabulary import ACTIVATIONS, LAYOUTS, TRANSPARENT
+from netbridge.layers.absorb import absorb
 from netbridge.model.network import Configured
 from netbridge.step_sizes.gated import Gated, channels_of, gate, slope_axis
-from netbridge.surgery.absorb import absorb
 from netbridge.surgery.rewriting import Edge, put_between, read_edge
 from netbridge.surgery.symbolic import NotTraceable
-from netbridge.tracing.batches import run, sample_of, to_network
-from netbridge.tracing.preservation import independent_copy, preserve, unwrap
 
 SIZES = (32, 64, 224)  # of images tried where none are given
 PASSED = TRANSPARENT | LAYOUTS  # through which any constant per channel of a layer can be moved

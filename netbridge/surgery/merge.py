@@ -7,14 +7,14 @@ from collections import Counter
 import torch
 from torch import nn
 
+from netbridge.common.preservation import independent_copy
+from netbridge.layers.absorb import absorb, last_layer, settle_weights
 from netbridge.model.network import Network
 from netbridge.model.plain import Plain
 from netbridge.step_sizes import spec
 from netbridge.step_sizes.base import Shared
 from netbridge.step_sizes.gated import Gated
 from netbridge.step_sizes.placement import in_use, place, present
-from netbridge.surgery.absorb import absorb, last_layer, settle_weights
-from netbridge.tracing.preservation import independent_copy
 
 log = logging.getLogger("netbridge")
 

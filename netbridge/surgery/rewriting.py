@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx, nn
 
+from netbridge.common.nested_tensors import map_tensors, tensors
+from netbridge.common.preservation import independent_copy
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import Place
 from netbridge.foreign.tracers import is_within
 from netbridge.foreign.watching import Watching, track_modules
-from netbridge.nested_tensors import map_tensors, tensors
-from netbridge.surgery.absorb import has_hooks
+from netbridge.layers.absorb import has_hooks
 from netbridge.surgery.symbolic import NotTraceable, argument_of
-from netbridge.tracing.preservation import independent_copy
 
 
 class Edge(NamedTuple):

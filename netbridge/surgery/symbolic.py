@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import fx, nn
 
+from netbridge.common.nested_tensors import first_tensor, tensors
+from netbridge.common.preservation import independent_copy
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import Operation
 from netbridge.foreign.vocabulary import LIKE, describe, is_number
 from netbridge.foreign.watching import is_whole
-from netbridge.nested_tensors import first_tensor, tensors
-from netbridge.tracing.preservation import independent_copy
 
 OPAQUE: tuple[type, ...] = (nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder, nn.TransformerEncoderLayer)
 OPAQUE += (nn.TransformerDecoderLayer,)

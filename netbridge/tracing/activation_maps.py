@@ -6,9 +6,9 @@ For a network that ends in an average over the map and one linear layer, Grad-CA
 
 import torch
 
+from netbridge.common.batches import to_network
+from netbridge.common.preservation import preserve
 from netbridge.model.network import Network
-from netbridge.tracing.batches import to_network
-from netbridge.tracing.preservation import preserve
 
 
 def class_maps(net: Network, images: torch.Tensor, classes: torch.Tensor | None = None, batch: int = 250):

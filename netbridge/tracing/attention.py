@@ -10,9 +10,9 @@ import dataclasses
 import numpy as np
 import torch
 
+from netbridge.common.preservation import preserve
 from netbridge.model.vit import Attention, tokens_of
 from netbridge.tracing.gates import constant_share
-from netbridge.tracing.preservation import preserve
 from netbridge.tracing.states import block_states
 
 

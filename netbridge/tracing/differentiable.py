@@ -17,13 +17,13 @@ import torch
 from torch import nn
 
 import odelab as ol
+from netbridge.common.batches import run
+from netbridge.common.nested_tensors import map_tensors, tensors
+from netbridge.common.preservation import Saved, preserve, run_uncompiled, save_generators, unwrap
 from netbridge.foreign.tracers import ATTEMPTS, OTHER_WAY
-from netbridge.nested_tensors import map_tensors, tensors
-from netbridge.tracing.batches import run
+from netbridge.recording.record import INCREMENT, SLOPE
+from netbridge.recording.recorder import Recorder
 from netbridge.tracing.ours import SolverTracer
-from netbridge.tracing.preservation import Saved, preserve, run_uncompiled, save_generators, unwrap
-from netbridge.tracing.record import INCREMENT, SLOPE
-from netbridge.tracing.recorder import Recorder
 from netbridge.tracing.trace import tracer_of
 from odelab.arrays import norm
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from netbridge.common.batches import batches_of, run
+from netbridge.common.preservation import preserve, unwrap
 from netbridge.foreign.choices import Choices, short
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import Factor, Place, Step
 from netbridge.foreign.tracers import StepTracer
-from netbridge.tracing.batches import batches_of, run
-from netbridge.tracing.preservation import preserve, unwrap
 from netbridge.tracing.trace import Samples
 
 WHY = {

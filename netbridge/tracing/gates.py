@@ -9,17 +9,17 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
+from netbridge.common.batches import run, to_network
+from netbridge.common.preservation import preserve, unwrap
 from netbridge.foreign.flow import Flow
 from netbridge.model.network import Network
+from netbridge.recording.record import SLOPE
+from netbridge.recording.recorder import Recorder
 from netbridge.step_sizes.base import Shared
 from netbridge.step_sizes.gated import slope_axis
 from netbridge.step_sizes.spec import asr
 from netbridge.surgery.swap import swap
-from netbridge.tracing.batches import run, to_network
 from netbridge.tracing.ours import SolverTracer
-from netbridge.tracing.preservation import preserve, unwrap
-from netbridge.tracing.record import SLOPE
-from netbridge.tracing.recorder import Recorder
 from netbridge.tracing.trace import tracer_of
 
 Module = TypeVar("Module", bound=nn.Module)

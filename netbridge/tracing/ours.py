@@ -3,10 +3,10 @@
 import torch
 from torch import nn
 
-from netbridge.model import solve
 from netbridge.model.network import Network
-from netbridge.tracing.record import INCREMENT, SLOPE, Places
-from netbridge.tracing.recorder import Recorder
+from netbridge.recording.record import INCREMENT, SLOPE, Places
+from netbridge.recording.recorder import Recorder
+from netbridge.step_sizes.base import UNIT
 from odelab.methods.explicit import EULER
 
 
@@ -42,7 +42,7 @@ class SolverTracer:
         def step(rhs, params, t, u, slope, dt, h):
             """`odelab.core.rk_step` for Euler; where h is 1, norms and sum are formed in one pass over the maps."""
             k = len(places.names)
-            if h is not solve.UNIT or u.shape != slope.shape or u.dtype != slope.dtype:
+            if h is not UNIT or u.shape != slope.shape or u.dtype != slope.dtype:
                 new, *rest = EULER.step(rhs, params, t, u, slope, dt, h)
                 return blocks[k].project(new), *rest
             measured.add(k)

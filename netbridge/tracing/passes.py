@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from netbridge.nested_tensors import first_tensor, map_tensors
-from netbridge.tracing.batches import length
-from netbridge.tracing.record import Record
-from netbridge.tracing.recorder import Keeper, Recorder, array
+from netbridge.common.batches import length
+from netbridge.common.nested_tensors import first_tensor, map_tensors
+from netbridge.recording.record import Record
+from netbridge.recording.recorder import Keeper, Recorder, array
 
 
 class Passes:

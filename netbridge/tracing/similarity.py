@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from netbridge.nested_tensors import first_tensor
-from netbridge.tracing.batches import images_of, to_network
-from netbridge.tracing.preservation import preserve
-from netbridge.tracing.record import Record
+from netbridge.common.batches import images_of, to_network
+from netbridge.common.nested_tensors import first_tensor
+from netbridge.common.preservation import preserve
+from netbridge.recording.record import Record
 from netbridge.tracing.states import blocks_of
 
 FEWEST = 4  # images that the unbiased estimate needs

@@ -5,12 +5,12 @@ import contextlib
 import torch
 from torch import nn
 
+from netbridge.common.batches import images_of, run, to_network
+from netbridge.common.nested_tensors import state_given
+from netbridge.common.preservation import preserve
 from netbridge.foreign.blocks import foreign_tracer_of, named_blocks
 from netbridge.model.block import Block
-from netbridge.nested_tensors import state_given
-from netbridge.tracing.batches import images_of, run, to_network
 from netbridge.tracing.ours import network_inside
-from netbridge.tracing.preservation import preserve
 
 
 def block_states(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str, torch.Tensor]:

@@ -12,11 +12,7 @@ from typing import Any, Literal, overload
 import torch
 from torch import nn
 
-from netbridge.foreign.blocks import OtherAxis, foreign_tracer_of
-from netbridge.foreign.choices import Choices
-from netbridge.model.plain import Plain
-from netbridge.nested_tensors import map_tensors, tensors
-from netbridge.tracing.batches import (
+from netbridge.common.batches import (
     BATCH,
     Feeder,
     Tuned,
@@ -27,10 +23,14 @@ from netbridge.tracing.batches import (
     run,
     to_network,
 )
+from netbridge.common.nested_tensors import map_tensors, tensors
+from netbridge.common.preservation import preserve, unwrap
+from netbridge.foreign.blocks import OtherAxis, foreign_tracer_of
+from netbridge.foreign.choices import Choices
+from netbridge.model.plain import Plain
+from netbridge.recording.record import INCREMENT, SLOPE, Record, Records
 from netbridge.tracing.ours import SolverTracer, network_inside
 from netbridge.tracing.passes import Passes
-from netbridge.tracing.preservation import preserve, unwrap
-from netbridge.tracing.record import INCREMENT, SLOPE, Record, Records
 from netbridge.tracing.trajectories import Trajectories, trajectories_of
 
 Kind = Literal["slope", "increment"]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 import odelab
-from netbridge.tracing.record import Record, Records
+from netbridge.recording.record import Record, Records
 
 
 class Trajectories(list):

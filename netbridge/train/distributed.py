@@ -15,7 +15,7 @@ import torch
 from torch import distributed as dist
 from torch import nn
 
-from netbridge.devices import local_rank
+from netbridge.common.devices import local_rank
 
 PATIENCE = datetime.timedelta(minutes=30)  # how long a process waits for the others before it gives up
 SHARED_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from netbridge.common.batches import channels_last
+from netbridge.common.devices import best_device, drawing_state, set_drawing_state, usable_device
 from netbridge.data.datasets import Dataset
 from netbridge.data.pictures import Pictures
-from netbridge.devices import best_device, drawing_state, set_drawing_state, usable_device
-from netbridge.tracing.batches import channels_last
 from netbridge.train import distributed, recipes
 from netbridge.train.augment import Batches, generator
 from netbridge.train.loading import PictureBatches

@@ -8,6 +8,7 @@ import numpy as np
 
 from odelab._solve import RunFailed, solve
 from odelab.control.controllers import Controller, adaptive
+from odelab.doctor import page, sheet
 from odelab.doctor.costs import WRONG, Cost, Exactness, costs, number
 from odelab.doctor.step_limits import LARGEST, STIFF, StepLimits, dense_jacobian, step_limits
 from odelab.methods.explicit import BS32, DOP853, DOPRI5
@@ -195,8 +196,6 @@ class Diagnosis(Result, kinds={"steps": "odelab.doctor.page:step_limits", "costs
         >>> path.name, path.stat().st_size < 500_000
         ('diagnosis.html', True)
         """
-        from odelab.doctor import page, sheet
-
         title = f"{self.problem.name}: is it stiff, and what should be done?"
         return sheet.write(folder, title, self.sentences, self.call, page.sections(self))
 

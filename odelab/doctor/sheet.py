@@ -6,6 +6,8 @@ import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import odelab
+
 FILE = "diagnosis.html"
 DOTS = 110  # per inch
 
@@ -35,8 +37,6 @@ def write(folder, title: str, sentences: Sequence[str], call: str, sections: Ite
     call        code that is advised; empty for none
     sections    (title, caption, what is shown as HTML) of each
     """
-    from odelab import __version__
-
     verdict, *others = map(html.escape, sentences)
     page = PAGE.format(
         title=html.escape(title),
@@ -46,7 +46,7 @@ def write(folder, title: str, sentences: Sequence[str], call: str, sections: Ite
         sections="\n".join(
             f"<h2>{html.escape(title)}</h2><p>{html.escape(caption)}</p>{shown}" for title, caption, shown in sections
         ),
-        version=__version__,
+        version=odelab.__version__,
     )
     path = Path(folder) / FILE
     path.parent.mkdir(parents=True, exist_ok=True)

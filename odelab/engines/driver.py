@@ -99,11 +99,6 @@ class Run:
         except Exception as error:
             self.at_most = after_error(self.engine, self.state, attempts, error)
             return
-        self.spent += chunk.steps + chunk.rejected
-        self.rejected += chunk.rejected
-        self.evaluations += chunk.evaluations
-        self.jacobians += chunk.jacobians
-        self.factorisations += chunk.factorisations
         if self.points is not None:
             chunk = self.points.look(chunk, self.state)
         self.parts.append(Part(chunk))
@@ -111,7 +106,32 @@ class Run:
         if self.watch is not None and self.watch.ends(chunk, self.state, chunk.knots):
             self.parts[-1] = Part(chunk, self.watch.cut(chunk.knots, chunk.u))
             self.status = Status.EVENT
-        self.state = chunk.state
+        steps = len(self.parts[-1].t)
+        if self.status == Status.EVENT and steps < chunk.steps + chunk.rejected:
+            self.state = self.count_steps(steps)
+        else:
+            self.count(chunk)
+            self.state = chunk.state
+
+    def count(self, chunk: Chunk):
+        """Add what a chunk has taken."""
+        self.spent += chunk.steps + chunk.rejected
+        self.rejected += chunk.rejected
+        self.evaluations += chunk.evaluations
+        self.jacobians += chunk.jacobians
+        self.factorisations += chunk.factorisations
+
+    def count_steps(self, steps: int) -> State:
+        """Add what the first steps of a chunk have taken; returns the state that they led to.
+
+        They are made again, because engines count whole chunks alone.
+        """
+        state, goes_on = self.state if self.parts[1:] else self.engine.begin()[0], True
+        while steps and goes_on:
+            chunk = self.engine.advance(state, steps)
+            self.count(chunk)
+            steps, state, goes_on = steps - chunk.steps, chunk.state, chunk.status == Status.ATTEMPTS_SPENT
+        return state
 
     def attempts(self) -> int:
         """The number of attempts in the next chunk.

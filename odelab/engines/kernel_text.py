@@ -1,12 +1,9 @@
-"""What a kernel computes, as text: the graph of an attempt as arithmetic, the IR, or the source that numba compiles."""
+"""What the kernel of a graph computes, as text: the graph of an attempt as arithmetic, or the IR."""
 
 from odelab._choice import is_large
 from odelab.control.controllers import Controller
 from odelab.engines.lanes.threads import prepare
 from odelab.engines.large import LargeEngine, module_and_advance
-from odelab.engines.numba.module import text_for
-from odelab.engines.numba.obstacles import obstacle_to_kernel
-from odelab.engines.numba.request import request_of_run
 from odelab.graph.arithmetic import lines_of
 from odelab.graph.classes import RowClass
 from odelab.graph.nodes import Graph
@@ -14,7 +11,7 @@ from odelab.graph.shapes import COLUMN, CONSTANTS, PARAMETERS, STATE
 from odelab.kernels import store
 from odelab.kernels.attempt import attempt
 from odelab.kernels.large.array_attempt import array_attempt
-from odelab.kernels.run import Wanted, asked_of, module_and_names
+from odelab.kernels.loops.run import Wanted, asked_of, module_and_names
 from odelab.problem import Problem, without_jacobian
 
 SOURCES = {STATE: "the state", PARAMETERS: "the parameters", CONSTANTS: "the constants", COLUMN: "the column"}
@@ -56,12 +53,3 @@ def text_of_rows(rows: RowClass) -> str:
     where = f"row {numbers[0]}" if len(numbers) == 1 else f"{len(numbers)} rows from {numbers[0]} to {numbers[-1]}"
     lines = lines_of(rows.recorded.graph, {rows.purpose: rows.recorded.outputs[0]})
     return "\n".join([f"{where}: {leaves or 'no leaves'}", *lines, ""])
-
-
-def text_by_numba(problem: Problem, method, controller: Controller, untraceable: str) -> tuple[str, list]:
-    """The source of the kernel that numba compiles, and the user's functions that it calls."""
-    reason = obstacle_to_kernel(problem, method, controller)
-    if reason is not None:
-        raise ValueError(f"there is no such kernel: {reason}; {untraceable}.")
-    request = request_of_run(problem, method, controller)
-    return text_for(request), list(request.functions.values())

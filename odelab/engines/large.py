@@ -17,9 +17,9 @@ from odelab.kernels.attempt import WINDOW, MemoryPlaces
 from odelab.kernels.large import functions
 from odelab.kernels.large.array_attempt import Large
 from odelab.kernels.large.array_loop import Advance, add_array_advance, fixed_of
+from odelab.kernels.loops.run import asked_of, ends_of
 from odelab.kernels.machine import Machine, address
 from odelab.kernels.modules import module_of_large
-from odelab.kernels.run import asked_of, ends_of
 from odelab.status import Status
 
 LINE = 8  # numbers of a cache line

@@ -12,8 +12,8 @@ from odelab.engines.steps import Chunk
 from odelab.linear.algebraic import slopes_of
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem, array_form, without_jacobian
+from odelab.runs import h_rho as stability
 from odelab.status import Status
-from odelab.stiffness import h_rho as stability
 
 
 class RightHandSideError(ValueError):

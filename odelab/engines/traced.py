@@ -13,10 +13,10 @@ from odelab.engines.python import PythonEngine, begin, checked_rhs, taken_over
 from odelab.engines.rows import Rows
 from odelab.engines.steps import Chunk, Record
 from odelab.graph.nodes import Untraceable
-from odelab.kernels.inside import look_of
+from odelab.kernels.interior.search import search_of
+from odelab.kernels.interior.states import look_of
+from odelab.kernels.loops.run import plan_of
 from odelab.kernels.machine import address
-from odelab.kernels.run import plan_of
-from odelab.kernels.search import search_of
 from odelab.status import Status
 
 PIVOTED = 16  # attempts in plain Python, with pivoting, where a kernel's factors fail; then the kernel tries again
@@ -190,9 +190,10 @@ class TracedEngine:
         begun = tried + (ended == STEP_LOST)
         states = (begun > 0) + steps - moved
         evaluations = early + tried * self.method.evaluations
+        known = begun > 0 and self.slope_is_known is state  # from the chunk before, whose last attempt was rejected
         if "slope0" not in self.at and begun:
-            evaluations += states - (state.fresh or self.slope_is_known is state)
-        return (evaluations, states, tried) if self.method.needs_jacobian else (evaluations, 0, 0)
+            evaluations += states - (state.fresh or known)
+        return (evaluations, states - known, tried) if self.method.needs_jacobian else (evaluations, 0, 0)
 
     def in_plain_python(self, state: State, attempts: int, first: int, work) -> Chunk:
         """The chunk, taken over by plain Python."""

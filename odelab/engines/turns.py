@@ -12,8 +12,8 @@ from odelab.engines.rows import Rows
 from odelab.engines.steps import Record
 from odelab.engines.switching import EMPTY, SwitchingEngine, laws_of, said_of, with_both_laws
 from odelab.engines.traced import TracedEngine
+from odelab.kernels.loops.two_methods import COUNTS, RULE
 from odelab.kernels.machine import address
-from odelab.kernels.switching.graphs import COUNTS, RULE
 
 
 class TurnsEngine(TracedEngine):

@@ -170,7 +170,10 @@ def check(sol, how: str):
     if not sol.ok or not sol.steps:
         raise ValueError(f"`sol` has not come to an end at which there were an error: {sol.message}.")
     if sol.asked is None:
-        raise ValueError("`sol` was not made by odelab.solve, so that it cannot be repeated.")
+        raise ValueError(
+            "`sol` cannot be repeated: odelab.solve has not made it, or it comes from a file, which holds no `project` "
+            "and no events that change the state."
+        )
     if sol.method.run_by_scipy:
         raise ValueError(
             f"`sol` was made by SciPy's {sol.method.name}, whose steps cannot be taken again one by one; take a "

@@ -99,7 +99,8 @@ def parts_of(result) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     for field in dataclasses.fields(result):
         value = getattr(result, field.name)
         if isinstance(value, np.ndarray):
-            arrays[field.name] = value
+            if field.name != "end_u" or value is not result.u:  # the same array, of an ensemble without wanted times
+                arrays[field.name] = value
         elif isinstance(value, np.generic):
             header["fields"][field.name] = value.item()
         elif value is None or isinstance(value, str | int | float | bool):
@@ -117,6 +118,8 @@ def parts_of(result) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays |= {f"known.{name}": np.asarray(value) for name, value in known.items()}
         header["message"], header["ending"] = result.message, result.ending
         header["turns"] = None if result.turns is None else [int(count) for count in result.turns]
+        header["doubt"], header["trials"] = result.doubt, int(result.trials)
+        header["asked"] = asked_in_words(result.asked)
         header["given"] = None if result.problem is None else given_by(result.problem)
         header["continues"] = isinstance(result.interpolant, Dense) and result.interpolant.project is None
         keep_events([result.events], arrays, header)
@@ -142,6 +145,13 @@ def kept_events(arrays, header, count: int) -> list[tuple[EventRecord, ...]]:
         rows = zip(*columns, undefined.tolist(), strict=True)
         events.append([EventRecord(t, u, direction, unknown, said) for t, u, direction, unknown in rows])
     return [tuple(records[run] for records in events) for run in range(count)]
+
+
+def asked_in_words(asked) -> dict[str, Any] | None:
+    """The arguments with which a run can be repeated; None where a function of the user's is among them."""
+    if asked is None or asked["project"] is not None or asked["changing"]:
+        return None
+    return {name: asked[name] for name in ("engine", "exact")} | {"tstops": asked["tstops"].tolist()}
 
 
 def given_by(problem: Problem) -> dict[str, Any]:
@@ -207,6 +217,8 @@ def built(cls, arrays, header, problem):
     if "events" in header:
         runs = kept_events(arrays, header, 1 if cls is Trajectory else len(fields["u"]))
         fields["events"] = runs[0] if cls is Trajectory else runs
+    if cls is Ensemble:
+        fields.setdefault("end_u", fields["u"])
     if cls is not Trajectory:
         return cls(**fields)
     fields["turns"] = None if header["turns"] is None else tuple(header["turns"])
@@ -216,5 +228,10 @@ def built(cls, arrays, header, problem):
         took = fields.get("took")
         took = None if took is None else np.array([numbers[name] for name in took.tolist()])
         fields["interpolant"] = Dense(problem, method, fields["step_t"], fields["step_u"], fields["h"], took=took)
+    asked = header.get("asked")
+    if asked is not None and None not in (problem, method, fields["controller"]):
+        fields["asked"] = {**asked, "tstops": np.array(asked["tstops"]), "project": None, "changing": {}}
     computed = {name: arrays[f"known.{name}"] for name in KNOWN if f"known.{name}" in arrays}
-    return Trajectory(**fields, known={"message": header["message"], "ending": header["ending"], **computed})
+    run = Trajectory(**fields, known={"message": header["message"], "ending": header["ending"], **computed})
+    run.doubt, run.trials = header.get("doubt"), header.get("trials", 0)
+    return run

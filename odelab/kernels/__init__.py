@@ -1,3 +1,4 @@
-"""Kernels: attempts as graphs, the loops around them as IR, and the store of what was compiled.
+"""Kernels: attempts as graphs, what solves their linear systems, and the store of what was compiled.
 
+The loops around attempts are in `loops/`, what is asked inside a step in `interior/`, large systems in `large/`.
 Nothing here knows how a run is driven; that is the business of `odelab.engines`."""

@@ -13,6 +13,8 @@ diagonal are factored: what stands beside them is multiplied with components tha
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 LARGEST_RESIDUAL = 1e-10  # relative to the terms of its row; a few times 1e-16 where the factors have not grown
 UNDERFLOW = 1e-290  # a residual below which nothing is said: products of such numbers have lost their digits
 
@@ -93,7 +95,6 @@ def places_of(rows: Sequence[Sequence[int]]) -> list[int]:
     n = len(rows)
     if all(i in row for i, row in enumerate(rows)):
         return list(range(n))
-    import numpy as np
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 

@@ -10,19 +10,26 @@ many rows of zeros as there are diagonals below the main one, so that no loop ha
 """
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab.linear.solvers import RESIDUAL, BandedSolver, Factors
-
+RESIDUAL = 1e-10  # the largest residual accepted of a solution without pivoting, relative to |M| |x| + |b|
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+
+
+class Factors(NamedTuple):
+    """The result of `factor`, which `backsub` uses; `regular` is false if there is no solution."""
+
+    lu: Any
+    pivots: Any
+    regular: bool
 
 
 class CompiledBandSolver:
     """Solves the systems of a `BandedSolver` by kernels that are compiled for its number of diagonals."""
 
-    def __init__(self, pivoted: BandedSolver):
+    def __init__(self, pivoted):
         self.pivoted, self.name = pivoted, pivoted.name
         self.order, self.below, self.above = np.array(pivoted.order, dtype=np.int64), pivoted.below, pivoted.above
         self.eliminate, self.substitute, self.residual = kernels(pivoted.below, pivoted.above)

@@ -1,5 +1,6 @@
 """Exact derivatives of a right-hand side that answers with tensors, by torch's automatic differentiation."""
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -22,7 +23,6 @@ class ByTorch:
         self.rhs, self.params, self.compared = rhs, params, False
 
     def __call__(self, t, u) -> tuple[np.ndarray, np.ndarray]:
-        import warnings
 
         import torch
 

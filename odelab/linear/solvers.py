@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from odelab.linear.band_kernels import RESIDUAL, CompiledBandSolver, Factors
+
 BANDED = 24  # diagonals at most beside the main one; SuperLU is faster beyond
 # Kernels of their own are compiled for matrices with at most NARROW diagonals beside the main one and at least LARGE
 # components. Compiling takes a second, so this process must have factored MANY banded matrices before.
@@ -17,21 +19,12 @@ NARROW, LARGE = 8, 512
 MANY = 200
 SMALL = 32  # components up to which a sparse matrix is treated as a dense one
 TINY = 1e-3  # of the largest entry of its column: SuperLU takes no smaller pivot on the diagonal
-RESIDUAL = 1e-10  # the largest residual accepted of a solution without pivoting, relative to |M| |x| + |b|
 # What an attempt's elimination takes for each entry of the factors, and for each product of two of them, where an
 # evaluation takes one for each entry of J; and what NumPy's calls in an evaluation take beside.
 ENTRY, PRODUCT, CALLS = 50.0, 0.25, 60_000.0
 SEARCH = 150.0  # evaluations for the pattern of a Jacobian, times the cubic root of the number of components
 
 done = [0]  # banded matrices factored so far
-
-
-class Factors(NamedTuple):
-    """The result of `factor`, which `backsub` uses; `regular` is false if there is no solution."""
-
-    lu: Any
-    pivots: Any
-    regular: bool
 
 
 class Places(NamedTuple):
@@ -228,9 +221,10 @@ def solver_for(J, mass=None) -> Any:
     banded = BandedSolver(order, below, above, mass)
     if mass is not None or below + above > NARROW or J.shape[0] < LARGE or done[0] < MANY:
         return banded
-    from odelab.linear.band_kernels import CompiledBandSolver
-
-    return CompiledBandSolver(banded)
+    try:
+        return CompiledBandSolver(banded)
+    except ModuleNotFoundError:  # numba is not installed
+        return banded
 
 
 def pattern_of(matrix):

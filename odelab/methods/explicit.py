@@ -1,6 +1,7 @@
 """The explicit methods, each as its tableau."""
 
 from odelab.methods.dop853 import DOP853
+from odelab.methods.interface import BY_NAME
 from odelab.methods.tableau import Method
 
 EULER = Method("EULER", order=1, a=[[]], b=[1], about="Euler 1768")
@@ -79,3 +80,4 @@ DOPRI5 = Method(
 )
 
 METHODS = {m.name: m for m in (EULER, HEUN, MIDPOINT, RK4, BS32, RKF45, DOPRI5, DOP853)}
+BY_NAME.update(METHODS)

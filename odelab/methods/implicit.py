@@ -10,6 +10,7 @@ tolerance of 1e-3). `C` is as published, for the matrix I / (h gamma) - J; see `
 import math
 
 from odelab.methods.esdirk import EsdirkMethod
+from odelab.methods.interface import BY_NAME
 from odelab.methods.rosenbrock import RosenbrockMethod
 
 GAMMA = 1.0 - 1.0 / math.sqrt(2.0)
@@ -132,3 +133,5 @@ ESDIRK43 = EsdirkMethod(
 )  # fmt: skip
 
 ESDIRK = {method.name: method for method in (ESDIRK43,)}
+BY_NAME.update(ROSENBROCK)
+BY_NAME.update(ESDIRK)

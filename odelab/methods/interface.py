@@ -34,6 +34,14 @@ class Stepper(NamedTuple):
         return "" if self.linearisation is None else self.linearisation.how
 
 
+BY_NAME: dict[str, "StepMethod"] = {}  # the methods of odelab whose coefficients are fixed, which enter themselves
+
+
+def method_named(name: str) -> "StepMethod":
+    """The method of odelab with this name."""
+    return BY_NAME[name]
+
+
 class StepMethod:
     """A method: how it takes a step, what a step needs, and what is known of it.
 
@@ -46,8 +54,6 @@ class StepMethod:
 
     def __reduce__(self):
         """Pickle a method of odelab by its name, so that it stays the same object and its kernels are found again."""
-        from odelab.methods.by_name import BY_NAME, method_named  # which imports all methods
-
         if BY_NAME.get(self.name) is self:
             return method_named, (self.name,)
         return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))  # type: ignore

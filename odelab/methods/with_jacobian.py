@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from odelab.linear.linearisation import Linearisation
+from odelab.linear.many_states import step_of_columns
 from odelab.methods.interface import StepMethod, Stepper
 
 DAMPED = 1e-12  # |R(infinity)| that counts as zero
@@ -35,8 +37,6 @@ class MethodWithJacobian(StepMethod):
         return len(self.extension_weights)
 
     def stepper(self, problem, rhs, atol=None) -> Stepper:
-        from odelab.linear.linearisation import Linearisation
-
         linear = Linearisation(problem, rhs, atol)
         weigh = {} if problem.mass is None else {"weigh": problem.mass_matrix.times}
         return Stepper(self.step_of(linear.factor, linear.backsub, **weigh), linear.prepare, linear)
@@ -49,8 +49,6 @@ class MethodWithJacobian(StepMethod):
 
         mass    the `MassMatrix` of a system M u' = f, whose state is one, (n,); None where M = I
         """
-        from odelab.linear.many_states import step_of_columns
-
         return step_of_columns(self, rhs, params, t, u, h, mass)
 
     def stability(self, z):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from odelab.experiments import along_a_run
 from odelab.plot import style
 from odelab.plot.solution import NAMED, fine
 
@@ -44,9 +45,7 @@ def indicators(ind, sol, *, components=None, log_time=False):
 
 def draw_limited_by(sol, axes, **options):
     """Draw the steps of a run into axes, coloured by what limited them; options are those of `odelab.indicators`."""
-    from odelab.stiffness.along_a_run import indicators as measured  # which makes results that draw themselves by this
-
-    draw_reasons(measured(sol.problem, sol, **options), axes)
+    draw_reasons(along_a_run.indicators(sol.problem, sol, **options), axes)
 
 
 def draw_reasons(ind, axes):

@@ -66,7 +66,7 @@ def draw_exponents(found, axes):
 
 def draw_ends(runs, axes, *, components=(0, 1)):
     """Draw where the runs of an ensemble ended into axes: one component over another, or a histogram."""
-    u = runs.u[:, -1] if runs.u.ndim == 3 else runs.u
+    u = runs.end_u
     good = np.ones(len(runs), bool)
     good[runs.failed] = False
     if u.shape[1] == 1:

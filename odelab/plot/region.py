@@ -9,6 +9,7 @@ import numpy as np
 from odelab.methods.interface import answers
 from odelab.plot import style
 from odelab.runs.trajectory import require_states
+from odelab.stiffness.jacobian import jacobian
 
 INSIDE = 5  # methods whose names fit into the frame
 DASHES = ("-", "--", ":")  # for methods beyond the number of colours
@@ -100,8 +101,6 @@ class _Region(NamedTuple):
 
 def step_eigenvalues(sol, samples):
     """h * lambda and t at up to `samples` steps spread over a run, flattened."""
-    from odelab.stiffness.jacobian import jacobian
-
     require_states(sol, "the eigenvalues along a run")
     chosen = np.unique(np.linspace(0, sol.steps - 1, min(samples, sol.steps)).astype(int))
     values, times = [], []

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import io
+from pathlib import Path
 from typing import Any
 
 # Okabe and Ito's palette: told apart by readers who do not see red and green.
@@ -75,7 +76,6 @@ def figure_class():
 
 def save(drawing, path, formats=("png", "svg")) -> list:
     """Write a figure beside `path` in each format; returns the paths written."""
-    from pathlib import Path
 
     import matplotlib as mpl
 

@@ -69,7 +69,9 @@ class Dense(Interpolant):
     h: np.ndarray  # (m,)
     project: Callable | None = None
     took: np.ndarray | None = None  # (m,), of a run of two methods: which of them took each step
-    look_inside: Callable | None = None  # the compiled look inside steps (`odelab.kernels.inside`), where there is one
+    look_inside: Callable | None = (
+        None  # the compiled look inside steps (`kernels.interior.states`), where there is one
+    )
     step_again: Callable | None = None  # step_again(t, u, h): the compiled step, where steps are taken again by it
 
     def __post_init__(self):

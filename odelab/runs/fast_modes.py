@@ -9,7 +9,7 @@ from odelab.linear.dual import NotDifferentiable
 from odelab.linear.linearisation import Linearisation
 from odelab.methods.explicit import DOPRI5
 from odelab.problem import array_form, without_jacobian
-from odelab.stiffness import h_rho as stability
+from odelab.runs import h_rho as stability
 from odelab.stiffness.modes.at_a_state import Modes, modes_of
 
 LARGEST = 32  # components

@@ -6,7 +6,7 @@ import numpy as np
 
 from odelab.methods import chebyshev
 from odelab.methods.spectral_radius import leading_eigenvalue, spectral_radius
-from odelab.stiffness import h_rho as stability
+from odelab.runs import h_rho as stability
 
 IMPLICIT = "an implicit method (odelab.RODAS4)"
 STABILISED = f"odelab.RKC2, as the leading eigenvalues are real, or {IMPLICIT}"

@@ -5,9 +5,9 @@ The states at these times, and SAI and h rho of every step, are computed during 
 
 import numpy as np
 
+from odelab.runs import h_rho as stability
 from odelab.runs.dense import Dense
 from odelab.runs.interior import SAMPLED, doubtful_time
-from odelab.stiffness import h_rho as stability
 from odelab.stiffness import indices as stiffness
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from odelab.results import Result, named_components
 from odelab.runs import dense, diagnosis, fast_modes, limits
-from odelab.stiffness import h_rho as stability
+from odelab.runs import h_rho as stability
 from odelab.stiffness import indices as stiffness
 
 OK_STATUSES = ("ok", "event")
@@ -46,7 +46,8 @@ class Trajectory(
     h              (m,), the sizes of the accepted steps
     step_t         (m + 1,), the times between the steps, start and end included
     step_u         (m + 1, n), the states there; None for a run with `dense=False`
-    rejected       how many attempted steps were rejected
+    rejected       how many attempted steps were rejected; of a run that an event has ended, this and the work below are
+                   those up to the event
     evaluations    how often the right-hand side was evaluated
     jacobians, factorisations
                    how many Jacobians were formed, and with them df/dt, and how many matrices were factored, one for

@@ -124,7 +124,7 @@ def sensitive_trajectory(found: Trajectory, system: System, jumps: Jumps, contro
 class SensitiveEnsemble(Ensemble):
     """What `odelab.ensemble` returns where it is asked for `sensitivities`: an `Ensemble`, and what belongs to it.
 
-    u, t, steps, rejected, codes, problem, method, controller, engine, t_eval, sai_max, h_rho_max
+    u, end_u, t, steps, rejected, codes, problem, method, controller, engine, t_eval, sai_max, h_rho_max
     inside_doubtful, took, turns, events
                      as in `odelab.Ensemble`, of u alone
     columns          m labels, with respect to what is differentiated, such as "params[0]" and "u0[1]"
@@ -145,6 +145,13 @@ def sensitive_ensemble(found: Ensemble, system: System, controller) -> Sensitive
     """The ensemble of the user's problem, from one of the whole system."""
     u, sensitivities = system.parts(found.u)
     kept = {field.name: getattr(found, field.name) for field in dataclasses.fields(Ensemble)}
-    kept |= {"u": u, "problem": system.problem, "controller": controller, "sai_max": None, "h_rho_max": None}
+    kept |= {
+        "u": u,
+        "end_u": system.parts(found.end_u)[0],
+        "problem": system.problem,
+        "controller": controller,
+        "sai_max": None,
+        "h_rho_max": None,
+    }
     labels = tuple(column.label for column in system.columns)
     return SensitiveEnsemble(**kept, columns=labels, sensitivities=sensitivities)

@@ -20,7 +20,10 @@ from odelab.arrays import (
     reject_zero,
     to_numpy,
 )
+from odelab.stiffness.arnoldi import lanczos_bracket
 from odelab.stiffness.conditioning import ORDINARY, IllConditioned, NotConverged, eigenvalue_conditions, movement
+from odelab.stiffness.operator import as_operator
+from odelab.stiffness.spectrum import DENSE_OPERATOR, _extremes, _is_hermitian, spectrum
 
 __all__ = ["nsi", "relative_slope", "sai", "si"]
 
@@ -65,10 +68,6 @@ def si(J, tol: float = 1e-6):
 
 def _si_by_products(J, tol):
     """SI of a sparse matrix or an operator."""
-    from odelab.stiffness.arnoldi import lanczos_bracket
-    from odelab.stiffness.operator import as_operator
-    from odelab.stiffness.spectrum import DENSE_OPERATOR, _extremes, _is_hermitian, spectrum
-
     operator = as_operator(J)
     n = operator.shape[0]
     if n != operator.shape[1] or n <= DENSE_OPERATOR:

@@ -18,9 +18,9 @@ import torch
 from torch import nn
 
 import netbridge as nb
+from netbridge.common.batches import channels_last
 from netbridge.step_sizes import ASR
 from netbridge.surgery.noise import NoisyNorm
-from netbridge.tracing.batches import channels_last
 from netbridge.tracing.gates import with_fresh_statistics
 from netbridge.train import scoring
 from studies.asr import design

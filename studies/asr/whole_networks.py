@@ -19,11 +19,11 @@ import numpy as np
 import torch
 
 import netbridge as nb
+from netbridge.common.batches import channels_last
 from netbridge.model import transfer
 from netbridge.progress import progress_bar
 from netbridge.surgery.fold import fold
 from netbridge.tracing import activation_maps
-from netbridge.tracing.batches import channels_last
 from odelab.experiments.clock import interleave, quartiles, ratios
 from odelab.files import replacing
 from odelab.plot import style as stylesheet

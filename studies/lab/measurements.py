@@ -21,8 +21,8 @@ from torch.nn import functional as F
 
 import netbridge as nb
 from netbridge import data as datasets
+from netbridge.common.devices import best_device
 from netbridge.data.datasets import Dataset
-from netbridge.devices import best_device
 from netbridge.train import epochs, recipes, scoring
 from odelab.files import replacing
 from studies.lab import definitions, jobs

@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from netbridge.devices import best_device
+from netbridge.common.devices import best_device
 from studies.lab.command import require_at_least
 
 Tracing = TypeVar("Tracing", bound="TracingOptions")

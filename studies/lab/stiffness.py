@@ -8,7 +8,7 @@ from rich.progress import Progress
 
 import netbridge as nb
 import odelab as ol
-from netbridge.tracing.batches import channels_last
+from netbridge.common.batches import channels_last
 from netbridge.tracing.trace import Kind
 from netbridge.train.loading import to_test
 from studies.lab.networks import Subject

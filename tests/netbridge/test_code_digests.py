@@ -93,7 +93,7 @@ def edited(tmp_path):
     [
         ("odelab/stiffness/tns.py", False, True),
         ("odelab/stiffness/indices.py", False, True),
-        ("netbridge/tracing/recorder.py", False, True),
+        ("netbridge/recording/recorder.py", False, True),
         ("netbridge/foreign/probes.py", False, True),
         ("netbridge/train/epochs.py", True, False),
         ("netbridge/train/scoring.py", True, True),
@@ -101,7 +101,7 @@ def edited(tmp_path):
         ("netbridge/model/a_new_file.py", True, True),
         ("netbridge/step_sizes/se.py", True, True),
         ("netbridge/data/datasets.py", True, True),
-        ("netbridge/devices.py", True, True),
+        ("netbridge/common/devices.py", True, True),
         ("odelab/core.py", True, True),
         ("odelab/methods/explicit.py", True, True),
         ("odelab/control/feedback.py", True, True),

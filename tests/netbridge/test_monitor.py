@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import netbridge as nb
 import odelab as ol
-from tests.netbridge.tracing.test_preservation import everything, generators
+from tests.netbridge.common.test_preservation import everything, generators
 
 PAGE = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
 SECTION = PAGE.split("## In a training loop of your own")[1].split("\n## ")[0]

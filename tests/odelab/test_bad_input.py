@@ -9,6 +9,7 @@ import pytest
 
 import odelab as ol
 from tests.odelab.solver_cases import CIRCLE
+from tests.without import needs_numba
 
 
 def decay(t, u, params):
@@ -270,6 +271,7 @@ def with_a_set(t, u, params):
     return (-float(sorted({f"{u[0]}"})[0]),)
 
 
+@needs_numba
 @pytest.mark.parametrize(
     ("rhs", "params", "words"),
     [
@@ -286,6 +288,7 @@ def test_what_cannot_be_compiled_says_so(rhs, params, words):
     assert not re.search("site-packages", str(raised.value))
 
 
+@needs_numba
 def test_the_warning_of_a_run_in_plain_python_speaks_of_no_engine_that_nobody_asked_for():
     problem = ol.Problem(with_a_set, [1.0], (0.0, 1.0))
     with pytest.warns(RuntimeWarning, match="plain Python, as it cannot compile with_a_set: ") as said:

@@ -1,5 +1,6 @@
 """`import odelab` is light: no engine that compiles, no library beside NumPy, and little time beyond NumPy's own."""
 
+import ast
 import compileall
 import os
 import re
@@ -169,3 +170,38 @@ def test_a_package_that_is_not_there_is_named_with_its_remedy(missing, code, rem
     code = f"import sys; sys.modules[{missing!r}] = None; {code}"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS)
     assert answer.stderr.strip().splitlines()[-1] == f"ModuleNotFoundError: {remedy}"
+
+
+def inner_imports() -> set[tuple[str, str, str]]:
+    """(file, module, name in it) of every import inside a function of odelab."""
+    folder = Path(odelab.__file__).parent
+    return {
+        (path.relative_to(folder).as_posix(), getattr(node, "module", None) or alias.name, alias.name)
+        for path in folder.rglob("*.py")
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+# Two modules that need each other: the functions that an array of nodes hands over to, the arrays that a graph makes,
+# figures of results; and what asks the whole package which methods there are.
+BOTH_WAYS = {
+    "graph/arrays.py:odelab.graph.numpy_functions",
+    "graph/arrays.py:odelab.graph.ufuncs",
+    "graph/graphs.py:odelab.graph.arrays",
+    "results.py:odelab.plot",
+    "files/saved.py:odelab",
+}
+
+
+def test_an_import_inside_a_function_saves_the_import_of_odelab_something():
+    code = f"""
+import odelab, sys
+for file, module, name in {inner_imports()}:
+    if module in sys.modules and (module == name or hasattr(sys.modules[module], name)):
+        print(f"{{file}}:{{module}}")
+"""
+    assert set(fresh("-c", code)) == BOTH_WAYS

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odelab import maths
+from tests.without import needs_numba
 
 ELEMENTARY = ("exp", "log", "sin", "cos", "tan", "arctan", "sinh", "cosh", "tanh", "sqrt", "abs", "sign")
 PYTHONS = {"arctan": math.atan, "abs": math.fabs, "sign": lambda x: math.copysign(1.0, x) if x else 0.0}
@@ -114,6 +115,7 @@ def everything(x, y):
     )
 
 
+@needs_numba
 def test_compiled_code_agrees():
     from odelab.engines.numba.jit import jit
 

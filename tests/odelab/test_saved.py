@@ -57,7 +57,11 @@ def test_ensembles_and_spectra_come_back(tmp_path):
     again = ol.load(ol.save(runs, tmp_path / "runs"), RELAXATION)
     assert isinstance(again, Ensemble)
     assert again.u.tobytes() == runs.u.tobytes()
+    assert again.end_u.tobytes() == runs.end_u.tobytes()
     assert str(again) == str(runs)
+    ends = ol.ensemble(RELAXATION, ol.RODAS4, u0=[[2.0, 0.0], [1.0, 0.0]])
+    again = ol.load(ol.save(ends, tmp_path / "ends"), RELAXATION)
+    assert again.end_u.tobytes() == again.u.tobytes() == ends.u.tobytes()
     found = ol.spectrum([[-1.0, 2.0], [0.0, -3.0]])
     assert str(ol.load(ol.save(found, tmp_path / "spectrum"))) == str(found)
 
@@ -83,6 +87,26 @@ def test_what_cannot_be_computed_again_is_kept(tmp_path):
     for name in ("slope", "sai", "h_rho"):
         np.testing.assert_array_equal(getattr(again, name), getattr(sol, name))
     assert again.turns == sol.turns
+
+
+def test_what_is_said_of_a_run_beside_its_message_is_kept(tmp_path):
+    """How often its last step was taken again, and where states at wanted times are doubtful."""
+    ended = ol.solve(RELAXATION, ol.RODAS4, events=ol.Event(lambda t, u, params: u[0] - 1.0, terminal=True))
+    again = ol.load(ol.save(ended, tmp_path / "ended"), RELAXATION)
+    assert again.trials == ended.trials > 0
+    doubtful = ol.solve(RELAXATION, ol.RODAS4, t_eval=[1.0, 2.0])
+    doubtful.doubt = 2.0
+    assert ol.load(ol.save(doubtful, tmp_path / "doubtful"), RELAXATION).doubt == 2.0
+
+
+def test_a_run_that_comes_back_can_be_repeated(tmp_path):
+    """To estimate its error, with its stops; where a function of the user's belongs to it, a file does not hold it."""
+    sol = ol.solve(RELAXATION, ol.DOPRI5, ol.adaptive(1e-5, 1e-8), tstops=[1.0, 3.5], exact=True)
+    again = ol.load(ol.save(sol, tmp_path / "run"), RELAXATION)
+    np.testing.assert_array_equal(ol.global_error(again).error, ol.global_error(sol).error)
+    clipped = ol.solve(RELAXATION, ol.DOPRI5, project=lambda u: np.clip(u, -9.0, 9.0))
+    with pytest.raises(ValueError, match="`sol`"):
+        ol.global_error(ol.load(ol.save(clipped, tmp_path / "clipped"), RELAXATION))
 
 
 def test_events_of_ensembles_are_kept(tmp_path):

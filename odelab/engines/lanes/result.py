@@ -28,6 +28,7 @@ class Ensemble(
 
     u             (N, n), the states at the times `t`; with `t_eval` (N, len(t_eval), n), the states at those times, NaN
                   where a run did not get so far
+    end_u         (N, n), the states at the times `t`; without `t_eval` the same as `u`
     t             (N,), the times the runs have reached
     steps         (N,), how many steps were accepted
     rejected      (N,), how many attempted steps were rejected
@@ -60,6 +61,7 @@ class Ensemble(
     """
 
     u: np.ndarray
+    end_u: np.ndarray
     t: np.ndarray
     steps: np.ndarray
     rejected: np.ndarray
@@ -77,8 +79,7 @@ class Ensemble(
     events: list | None = None
 
     def table(self):
-        """A row per run: how it ended, when, in how many steps, and its last state."""
-        ends = self.u[:, -1] if self.u.ndim == 3 else self.u
+        """A row per run: how it ended, when, in how many steps, and its state there, also where it ended early."""
         known = {"sai_max": self.sai_max, "h_rho_max": self.h_rho_max}
         return {
             "status": self.status,
@@ -86,7 +87,7 @@ class Ensemble(
             "steps": self.steps,
             "rejected": self.rejected,
             **{name: values for name, values in known.items() if values is not None},
-            **named_components(ends),
+            **named_components(self.end_u),
         }
 
     @functools.cached_property
@@ -160,7 +161,7 @@ class Found(NamedTuple):
     maxima: np.ndarray | None  # (N, 2): SAI, h rho
     points: np.ndarray | None  # (N, len(t_eval), n)
     doubts: np.ndarray | None  # (N,): the largest error at `t_eval` over the tolerance, a sum of squares
-    turned: np.ndarray | None  # (N, 4): of runs by two methods, as `odelab.kernels.lanes.TURNED` names it
+    turned: np.ndarray | None  # (N, 4): of runs by two methods, as `odelab.kernels.loops.lanes.TURNED` names it
     left: "Left | None" = None
 
 
@@ -214,6 +215,7 @@ def named_arrays(found: Found, t_eval, engine, problem, method, controller) -> E
     by_implicit, turns = (None, None) if found.turned is None else np.split(found.turned.astype(int), [1], axis=1)
     return Ensemble(
         found.ends if found.points is None else found.points,
+        found.ends,
         found.times,
         found.counts[:, 0],
         found.counts[:, 1],

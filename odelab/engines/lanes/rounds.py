@@ -161,6 +161,9 @@ class Rounds:
         ahead, counts = next_times(self.times.wanted, going, self.met[going], t1, self.forward)
         left = None if self.left is None else self.left.of_runs(going, min(max(FEWEST, PER_RUN * len(going)), MOST))
         part = self.run_lanes(found.ends[some], own, ahead, left)
+        still = part.statuses == Status.INTERRUPTED  # these stand where the round has found them
+        part.times[still] = found.times[going[still]]
+        part.counts[still] = found.counts[going[still]] - self.before[going[still]]
         take(found, part, going, self.met[going], counts)
         found.counts[some] = self.before[some] + part.counts
         if left is not None:

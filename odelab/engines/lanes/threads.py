@@ -14,14 +14,14 @@ import numpy as np
 from odelab.engines.lanes.result import Found, Left, empty_arrays
 from odelab.kernels import store
 from odelab.kernels.attempt import fixed_names, fixed_values
-from odelab.kernels.lanes import ARGUMENTS, LANES, NOBODY, add_lanes
+from odelab.kernels.interior.watching import watched_of
+from odelab.kernels.loops.lanes import ARGUMENTS, LANES, NOBODY, add_lanes
+from odelab.kernels.loops.pools import add_pools
+from odelab.kernels.loops.run import key_of, ratio_of, wanted_of
+from odelab.kernels.loops.two_methods import stages_of_lanes
 from odelab.kernels.machine import Machine, address
 from odelab.kernels.modules import module_of_lanes
 from odelab.kernels.parameters import Parameters
-from odelab.kernels.run import key_of, ratio_of, wanted_of
-from odelab.kernels.switching.graphs import stages_of_lanes
-from odelab.kernels.switching.pools import add_pools
-from odelab.kernels.watching import watched_of
 from odelab.status import Status
 
 SLICE = 0.05  # seconds a kernel runs before it returns, so that Ctrl-C is noticed and the progress line is updated
@@ -171,7 +171,7 @@ def work_through(text, task: Task, queue, portion, starts, params, found: Found,
     _, lanes = compiled(text)
     block = table_on_a_cache_line(task.tall, LANES)
     block.view(np.int64)[list(task.indices)] = NOBODY
-    share = np.array([0, 0, portion, 0])  # as `odelab.kernels.lanes.SHARE` names them
+    share = np.array([0, 0, portion, 0])  # as `odelab.kernels.loops.lanes.SHARE` names them
     nothing = np.zeros(1)
     at, behind = task.t_eval, np.inf if task.span[1] >= task.span[0] else -np.inf
     if at is None or at.ndim == 1:  # those of all runs

@@ -1,7 +1,7 @@
 """Events of runs in lanes: what becomes of a run whose last step may hold one.
 
-Its lane has handed it out (`odelab.kernels.watching`). Here it is looked at as a single run is, by `odelab.runs.events`
-and `odelab.runs.pieces`: the run ends, begins anew from a changed state, or goes on where it was.
+Its lane has handed it out (`odelab.kernels.interior.watching`). Here it is looked at as a single run is, by
+`odelab.runs.events` and `odelab.runs.pieces`: the run ends, begins anew from a changed state, or goes on where it was.
 """
 
 import functools
@@ -13,9 +13,9 @@ import numpy as np
 
 from odelab.engines.lanes.result import Left
 from odelab.graph.nodes import Untraceable
-from odelab.kernels.inside import look_of, step_of
-from odelab.kernels.search import search_of, search_of_many
-from odelab.kernels.watching import may_end
+from odelab.kernels.interior.search import search_of, search_of_many
+from odelab.kernels.interior.states import look_of, step_of
+from odelab.kernels.interior.watching import may_end
 from odelab.runs import pieces
 from odelab.runs.dense import Dense
 from odelab.runs.events import EventRecord, Watch, none_of

@@ -12,6 +12,9 @@ import functools
 import operator
 from typing import Any
 
+import numpy as np
+
+from odelab.engines.numba import OPTIONS
 from odelab.methods import chebyshev
 
 ARRAYS, WEIGHTS = ("newer", "u", "inner", "older", "slope"), ("a", "b", "c", "d", "e")
@@ -30,7 +33,6 @@ def compiled_sum():
 @functools.cache
 def register() -> tuple:
     """Teach numba the helpers of `chebyshev.chebyshev_step`, for any right-hand side that returns an array."""
-    import numpy as np
     from numba import types
     from numba.extending import intrinsic, overload
 
@@ -198,8 +200,6 @@ def register_fused():
 def build_in(rhs):
     """`chebyshev.next_state` with a compiled right-hand side in in-place form built in."""
     from numba import njit
-
-    from odelab.engines.numba.jit import OPTIONS
 
     register_fused()
 

@@ -12,6 +12,7 @@ import numpy as np
 from odelab.arrays import changed_as_float, is_real_number
 from odelab.core import State
 from odelab.engines.not_compilable import NotCompilable
+from odelab.engines.numba import cache
 from odelab.engines.numba.load import kernel
 from odelab.engines.numba.refusals import refusal
 from odelab.engines.numba.request import request_of_run
@@ -88,8 +89,6 @@ class CompiledEngine:
 def call(engine, *arguments):
     """Call a kernel that is compiled at its first call; machine code that was damaged on disk is compiled anew."""
     from numba.core.errors import NumbaWarning
-
-    from odelab.engines.numba import cache
 
     try:
         with warnings.catch_warnings():

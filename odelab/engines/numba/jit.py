@@ -11,12 +11,11 @@ import numpy as np
 
 from odelab import maths
 from odelab.arrays import read_only
-from odelab.engines.numba import blending
+from odelab.engines.numba import OPTIONS, blending
 from odelab.engines.python import RightHandSideError, on_a_copy
 from odelab.functions.reach import NOTHING, frozen, is_dispatcher, is_library, values_reached
 from odelab.right_hand_side import COMPONENT, IN_PLACE
 
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # For functions that only compiled code calls. What numba adds for other callers takes a tenth to a third of the time to
 # compile a kernel; without it a call from Python would end the process.
 INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

@@ -7,10 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 import odelab
+from odelab.control.controllers import Controller
 from odelab.engines.numba import one_source
 from odelab.engines.numba.fingerprint import Fingerprint, fingerprint
-from odelab.engines.numba.request import Request
+from odelab.engines.numba.obstacles import obstacle_to_kernel
+from odelab.engines.numba.request import Request, request_of_run
+from odelab.problem import Problem
 from odelab.right_hand_side import name_of
 
 HEADER = """
@@ -57,6 +62,15 @@ def module_for(request: Request) -> Module:
     return Module(text, name, request.form, given, taken)
 
 
+def text_of_run(problem: Problem, method, controller: Controller, untraceable: str) -> tuple[str, list]:
+    """The source of the kernel that numba compiles, and the user's functions that it calls."""
+    reason = obstacle_to_kernel(problem, method, controller)
+    if reason is not None:
+        raise ValueError(f"there is no such kernel: {reason}; {untraceable}.")
+    request = request_of_run(problem, method, controller)
+    return text_for(request), list(request.functions.values())
+
+
 def text_for(request: Request) -> str:
     """The source of a kernel, which calls the right-hand side by the name `rhs`."""
     definitions, lines = one_source.advance(request)
@@ -76,7 +90,6 @@ def environment() -> str:
     from importlib import metadata
 
     import numba
-    import numpy as np
     from llvmlite import binding
 
     features = hashlib.sha256(binding.get_host_cpu_features().flatten().encode()).hexdigest()[:8]

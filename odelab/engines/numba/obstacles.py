@@ -1,5 +1,7 @@
 """Which runs numba can compile, and with which kernel; of others, what stands in the way."""
 
+import functools
+import importlib.util
 import operator
 import types
 import weakref
@@ -8,12 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from odelab._choice import is_known
 from odelab.arrays import read_only
-from odelab.control.controllers import Controller
+from odelab.control.controllers import Controller, is_known
 from odelab.engines.numba.request import Request, request_of_run
-from odelab.methods.stabilised import StabilisedMethod
-from odelab.methods.tableau import Method
 from odelab.problem import Problem
 from odelab.right_hand_side import COMPONENT, name_of
 
@@ -54,7 +53,9 @@ def plan_for(problem: Problem, method, controller: Controller, project=None) -> 
 
 def obstacle_to_kernel(problem: Problem, method, controller: Controller, project=None) -> str | None:
     """Why a run cannot be compiled at all; None where it can."""
-    if not isinstance(method, Method | StabilisedMethod):
+    if not is_installed():
+        return "numba is not installed (pip install numba)"
+    if not (method.is_explicit or method.adapts_stages):
         return f"numba compiles explicit methods, not {method.name}"
     radius = getattr(method, "spectral_radius", None)
     for name, function in (("rhs", problem.rhs), ("project", project), ("spectral_radius", radius)):
@@ -65,6 +66,12 @@ def obstacle_to_kernel(problem: Problem, method, controller: Controller, project
     if not is_known(controller):
         return "kernels know the controllers of odelab.fixed and odelab.adaptive only"
     return None
+
+
+@functools.cache
+def is_installed() -> bool:
+    """Is numba there? What is made as a graph does without it."""
+    return importlib.util.find_spec("numba") is not None
 
 
 def is_plain(function) -> bool:

@@ -7,7 +7,6 @@ import numpy as np
 
 from odelab.control.controllers import Controller
 from odelab.control.laws import Law
-from odelab.methods.stabilised import StabilisedMethod
 from odelab.problem import Problem
 from odelab.right_hand_side import COMPONENT, name_of
 
@@ -44,15 +43,14 @@ class Request(NamedTuple):
 
 def request_of_run(problem: Problem, method, controller: Controller, project=None) -> Request:
     """The kernel that a run needs."""
-    stabilised = isinstance(method, StabilisedMethod)
     parameters = len(problem.params) if hasattr(problem.params, "__len__") else 1
     return Request(
-        "stabilised" if stabilised else "generic",
+        "stabilised" if method.adapts_stages else "generic",
         problem.rhs,
         problem.form,
         problem.size if problem.form == COMPONENT else 0,
         parameters,
-        method.compiles_as if stabilised else method,
+        method.compiles_as if method.adapts_stages else method,
         controller.law,
         bool(np.ndim(controller.atol)),
         project=project,

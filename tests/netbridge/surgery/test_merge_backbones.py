@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import netbridge as nb
-from netbridge.model.layers import Sum
+from netbridge.layers.own import Sum
 from netbridge.step_sizes.gated import Gated
 from tests.netbridge import networks
 from tests.netbridge.backbones import BACKBONES, UNFOLDABLE, images

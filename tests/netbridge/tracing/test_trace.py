@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader, TensorDataset
 import netbridge as nb
 import odelab as ol
 from netbridge.model.block import Branch
-from netbridge.tracing import norms as of_maps
-from netbridge.tracing import recorder as recording
+from netbridge.recording import norms as of_maps
+from netbridge.recording import recorder as recording
 from odelab import core
 from tests.netbridge.networks import lively
 

@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from odelab.control import powers
+from tests.without import needs_numba
 
 
 def allowed(value):
@@ -57,6 +58,7 @@ def test_arctan_is_the_librarys_to_nine_digits(x):
     assert abs(powers.arctan(x) - math.atan(x)) <= allowed(math.atan(x))
 
 
+@needs_numba
 def test_compiled_code_gives_the_same_bits():
     from odelab.engines.numba.jit import OPTIONS, jit
 

@@ -259,7 +259,7 @@ def test_what_cannot_be_repeated():
         ol.global_error(ol.solve(CIRCLE, ol.RADAU))
     with pytest.raises(ValueError, match="not come to an end"):
         ol.global_error(ol.solve(CIRCLE, ol.DOPRI5, max_steps=3, throw=False))
-    with pytest.raises(ValueError, match="not made by"):
+    with pytest.raises(ValueError, match="has not made it"):
         ol.global_error(ol.Trajectory(sol.t, sol.u, sol.h, problem=CIRCLE, method=ol.DOPRI5, controller=sol.controller))
     with pytest.raises(TypeError, match="Trajectory"):
         ol.global_error(sol.u)

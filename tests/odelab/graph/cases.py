@@ -16,13 +16,16 @@ from collections import namedtuple
 from dataclasses import dataclass
 from math import cos, exp, pi, sin, sqrt
 from typing import NamedTuple
-import numba
 import numpy as np
 import numpy.linalg
 from numpy import array, tanh
 from scipy.interpolate import CubicSpline, interp1d
 from scipy.special import expit
 from odelab import maths
+try:
+    from numba import njit
+except ModuleNotFoundError:  # then it is a plain function
+    def njit(function): return function
 
 MATRIX = np.array([[-0.5, 1.0], [-1.0, -0.3]])
 LARGE = np.array([[-1.0, 0.2, 0.1], [0.3, -2.0, 0.1], [0.0, 0.5, -1.0]])
@@ -61,7 +64,7 @@ scaled, squared, half = around(0.6), lambda x: x**2, functools.partial(helper, k
 def factorial(x, k): return x if k == 0 else x * factorial(x, k - 1) / k
 @functools.lru_cache
 def cached(x): return 2.0 * x
-@numba.njit
+@njit
 def quick(x): return 0.4 * x
 """
 

@@ -10,6 +10,7 @@ from odelab.graph.nodes import Untraceable
 from tests.odelab.engines.right_hand_sides import OBJECTS, PARTS, right_hand_sides
 from tests.odelab.engines.written_functions import functions
 from tests.odelab.graph.tracing_of import plain_values, random_states, trace, values
+from tests.without import needs_numba
 
 relaxed = settings(deadline=None, suppress_health_check=list(HealthCheck))
 SINGLE_PRECISION = ("makes an array of float32", "combines a number with one of float32")
@@ -45,12 +46,14 @@ def assert_traced_as_it_is(case, refusals: tuple[str, ...]):
     np.testing.assert_allclose(graph[known], plain[known], rtol=CONDITIONED, atol=1e-12)
 
 
+@needs_numba
 @given(functions())
 @relaxed
 def test_written_functions_are_traced_as_they_are(case):
     assert_traced_as_it_is(case, (*SINGLE_PRECISION, "has more than"))
 
 
+@needs_numba
 @given(right_hand_sides(parts=tuple(PARTS + OBJECTS)))
 @relaxed
 def test_what_a_function_reaches_is_read_as_it_is(case):

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from odelab.linear import solvers
 from odelab.linear.band_kernels import CompiledBandSolver
+from tests.without import needs_numba
 
 SEED = st.integers(0, 10_000)
 
@@ -107,6 +108,7 @@ def compiled(J):
     return CompiledBandSolver(chosen)
 
 
+@needs_numba
 @given(seed=SEED, hg=st.floats(-1.0, 1.0))
 def test_elimination_by_kernels_solves_what_lapack_solves(seed, hg):
     J = banded_matrix(60, 1, 1, seed)
@@ -115,6 +117,7 @@ def test_elimination_by_kernels_solves_what_lapack_solves(seed, hg):
     np.testing.assert_allclose(solved(compiled(J), J, hg, right), expected, rtol=1e-6, atol=1e-8)
 
 
+@needs_numba
 @pytest.mark.parametrize("entry", [1.0, 1.0 - 1e-14, np.nan])
 def test_a_pivot_that_fails_is_left_to_lapack(entry):
     """The first pivot of I - J is zero, or so small that nothing is right after it; NaN stays NaN."""
@@ -131,6 +134,7 @@ def test_a_pivot_that_fails_is_left_to_lapack(entry):
     assert np.isnan(solver.backsub(factors, np.full(51, np.nan))).all()
 
 
+@needs_numba
 def test_kernels_are_for_large_narrow_bands_after_some_work(monkeypatch):
     large, small = banded_matrix(600, 1, 1, 0), banded_matrix(100, 1, 1, 0)
     monkeypatch.setattr(solvers, "done", [0])

@@ -1,12 +1,13 @@
 """Problems by the method of lines: loops, arrays and compiled code agree, and the grids mean what they say."""
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odelab import problems
+
+numba = pytest.importorskip("numba")
 
 FACTORIES = [problems.brusselator_1d, problems.heat_1d, problems.advection_1d, problems.burgers_1d]
 seeds = st.integers(0, 2**32 - 1)

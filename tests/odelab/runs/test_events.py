@@ -359,3 +359,23 @@ def test_implicit_methods_meet_events_too(method, span):
     assert ended.message.startswith("ended by height (rising) at t = ")
     assert ended.u.shape == (ended.steps + 1, 2)
     np.testing.assert_array_equal(ended(ended.t), ended.u)
+
+
+BY_NUMBA = pytest.param(ol.RKC2, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    "method", [ol.DOPRI5, ol.RODAS4, ol.ESDIRK43, ol.AUTO, BY_NUMBA], ids=lambda method: method.name
+)
+def test_the_work_of_a_run_is_that_up_to_its_event(method):
+    """Whatever the engine, and however many attempts it makes at once: what lies beyond the event is not counted."""
+    problem, control = ol.problems.van_der_pol(mu=10.0), ol.adaptive(1e-6, 1e-8)
+    down = ol.Event(lambda t, u, params: u[0], direction=-1, terminal=True)
+    runs = [ol.solve(problem, method, control, events=down, engine=engine) for engine in ("python", "compiled")]
+    runs.append(ol.solve(problem, method, control, events=down, engine="compiled", progress=lambda done, total: None))
+    whole = ol.solve(problem, method, control, engine="compiled")
+    for name in ("steps", "rejected", "evaluations", "jacobians", "factorisations"):
+        first, *others = (getattr(run, name) for run in runs)
+        assert set(others) == {first}, name
+        assert first <= getattr(whole, name)
+    assert len({run.turns for run in runs}) == 1

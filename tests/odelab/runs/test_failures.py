@@ -8,6 +8,7 @@ import pytest
 
 import odelab as ol
 from tests.odelab.solver_cases import CIRCLE, NAMED, PENDULUM
+from tests.without import needs_numba
 
 METHODS = [ol.DOPRI5, ol.RKF45, ol.DOP853, ol.RADAU, ol.BDF, ol.LSODA]
 TOLERANCE = ol.adaptive(1e-6, 1e-9)
@@ -200,6 +201,7 @@ def shrinking(t, u, params):
     return np.ones(1) if t > 0.5 else -u
 
 
+@needs_numba
 def test_a_wrong_answer_in_compiled_code():
     problem = ol.Problem(shrinking, [1.0, 2.0], (0.0, 1.0))
     steps = ol.fixed(0.125)

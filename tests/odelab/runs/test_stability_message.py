@@ -5,8 +5,8 @@ import pytest
 
 import odelab as ol
 from odelab.methods.spectral_radius import leading_eigenvalue, spectral_radius
+from odelab.runs import h_rho as stability
 from odelab.runs import limits
-from odelab.stiffness import h_rho as stability
 from tests.odelab.solver_cases import CIRCLE, NAMED, PENDULUM
 
 problems = ol.problems

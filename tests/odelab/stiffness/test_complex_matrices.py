@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.linalg import expm
 
 import odelab as ol
+
+torch = pytest.importorskip("torch")
 
 seeds = st.integers(0, 2**32 - 1)
 NORMS = (1, 2, np.inf)

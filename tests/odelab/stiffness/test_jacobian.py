@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -12,6 +11,8 @@ from odelab import maths, problems
 from odelab.problem import Problem
 from odelab.stiffness.jacobian import jacobian, jvp, vjp
 from odelab.stiffness.operator import JacobianOperator, as_operator
+
+torch = pytest.importorskip("torch")
 
 PROBLEMS = {name: factory() for name, factory in problems.catalogue().items()}
 GIVEN = [name for name, problem in PROBLEMS.items() if problem.jacobian is not None and problem.size <= 100]

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import odelab as ol
+
+torch = pytest.importorskip("torch")
 
 matrices = st.integers(0, 2**32 - 1).map(lambda seed: np.random.default_rng(seed).standard_normal((4, 4)))
 

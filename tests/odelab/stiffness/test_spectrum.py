@@ -6,7 +6,6 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import linalg, sparse
@@ -19,6 +18,8 @@ from odelab.stiffness.log_norm import log_norm, soderlind
 from odelab.stiffness.operator import JacobianOperator
 from odelab.stiffness.spectrum import spectrum
 from tests.clock import cost
+
+torch = pytest.importorskip("torch")
 
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.integers(1, 12)

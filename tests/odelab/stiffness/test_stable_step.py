@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import odelab as ol
+
+torch = pytest.importorskip("torch")
 
 METHODS = [ol.EULER, ol.HEUN, ol.RK4, ol.RKF45, ol.DOPRI5, ol.BS32]
 eigenvalues = st.lists(

@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,8 @@ from odelab.methods.explicit import EULER, RK4
 from odelab.problems import stiff_linear, van_der_pol
 from odelab.stiffness.indices import nsi, sai, si
 from odelab.stiffness.jacobian import jacobian
+
+torch = pytest.importorskip("torch")
 
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.integers(1, 8)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,8 @@ from odelab.stiffness.indices import sai, si
 from odelab.stiffness.jacobian import jacobian
 from odelab.stiffness.theorem2 import theorem2
 from tests.clock import cost
+
+torch = pytest.importorskip("torch")
 
 seeds = st.integers(0, 2**32 - 1)
 PREMISES = {"symmetric", "normal", "distinct", "decaying", "aligned", "homogeneous", "separated", "offset", "bounded"}

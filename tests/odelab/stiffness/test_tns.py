@@ -4,12 +4,13 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from odelab.stiffness.tns import delta, stiffness_proportion, tns, tns_parts
 from tests.clock import cost
+
+torch = pytest.importorskip("torch")
 
 seeds = st.integers(0, 2**32 - 1)
 means = st.sampled_from(["sample", "dataset"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import odelab as ol
 from odelab.engines.lanes import threads as threaded
-from odelab.kernels.lanes import ARGUMENTS
+from odelab.kernels.loops.lanes import ARGUMENTS
 from tests.odelab.engines.lanes.ensemble_cases import VAN_DER_POL, alone, assert_same_bits, drawn, run_all, spread
 from tests.odelab.kernels.kernel_cases import small_systems, spring_chain
 

@@ -144,6 +144,15 @@ def test_an_executor_needs_a_kernel():
         ol.ensemble(heat, ol.DOPRI5, params=[[1.0]], executor=pool)
 
 
+def test_an_executor_with_events_needs_one_method_and_says_which_there_are():
+    zero = ol.Event(lambda t, u, params: u[0], terminal=True)
+    words = r"one method alone, such as odelab.DOPRI5, or odelab.RODAS4 for stiff problems\. Without `executor`"
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with pytest.raises(ValueError, match=words):
+            ol.ensemble(VAN_DER_POL, params=[[1.0]], events=zero, executor=pool)
+        assert ol.ensemble(VAN_DER_POL, ol.DOPRI5, params=[[1.0]], events=zero, executor=pool).ok
+
+
 # Memory
 
 MEMORY = """

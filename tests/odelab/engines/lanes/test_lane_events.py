@@ -43,7 +43,7 @@ def assert_equal_to_single_runs(runs, problem, method, control, sets, some=(0, 1
     for run in some:
         single = alone(problem, method, control, sets, run, **options)
         assert runs.status[run] == single.status
-        assert runs.steps[run] == single.steps
+        assert (runs.steps[run], runs.rejected[run]) == (single.steps, single.rejected)
         np.testing.assert_allclose(runs.t[run], single.step_t[-1], rtol=1e-12)
         for record, expected in zip(runs.events[run], single.events, strict=True):
             assert record.name == expected.name

@@ -124,6 +124,17 @@ def test_what_was_not_computed_is_nan():
     np.testing.assert_allclose(runs.u[1, :, 0], 1.0 / (1.0 - 0.1 * wanted[1]), rtol=1e-5)
 
 
+def test_the_table_holds_the_state_in_which_a_run_has_ended():
+    """Also of a run that a wanted time was too late for, and where the last wanted time is earlier than the end."""
+    half = ol.Event(lambda t, u, params: u[0] - 0.5, terminal=True)
+    decay = ol.Problem(lambda t, u, params: (-params[0] * u[0],), [1.0], (0.0, 2.0), (1.0,))
+    given = {"params": [[0.1], [1.0]], "events": half}
+    runs = ol.ensemble(decay, ol.DOPRI5, CONTROL, t_eval=[0.5, 1.5], **given)
+    assert np.isnan(runs.u[1, 1, 0])
+    np.testing.assert_allclose(runs.table()["u0"], [np.exp(-0.2), 0.5], rtol=1e-5)
+    np.testing.assert_allclose(ol.ensemble(decay, ol.DOPRI5, CONTROL, **given).table()["u0"], runs.table()["u0"])
+
+
 def test_an_executor_takes_them_too():
     spans = np.column_stack([np.zeros(9), np.linspace(1.0, 5.0, 9)])
     wanted = np.linspace(0.1 * spans[:, 1], spans[:, 1], 4).T
@@ -131,6 +142,34 @@ def test_an_executor_takes_them_too():
     with ThreadPoolExecutor(2) as pool:
         spread = ol.ensemble(HARES, ol.DOPRI5, CONTROL, executor=pool, **given)
     np.testing.assert_array_equal(spread.u, ol.ensemble(HARES, ol.DOPRI5, CONTROL, **given).u)
+
+
+CAUGHT = ol.Event(lambda t, u, params: u[0] - 0.5, direction=-1, change=lambda t, u, params: [2.0 * u[0], u[1]])
+
+
+@pytest.mark.parametrize("options", [{"tstops": [3.0]}, {"events": CAUGHT}], ids=["stops", "events"])
+def test_ctrl_c_in_a_later_round_leaves_each_run_where_it_was(options):
+    """Of the runs that the round has not finished: their times, states and steps are those of the round before."""
+    starts = np.array(HARES.u0) * np.linspace(0.8, 1.2, 8)[:, None]
+    reports = []
+
+    def press_in_the_second_round(done, total):
+        reports.append(done)
+        if reports.count(total) and done < total:
+            raise KeyboardInterrupt
+
+    given = {"u0": starts, **options}
+    with ThreadPoolExecutor(1) as pool:
+        runs = ol.ensemble(HARES, ol.DOPRI5, CONTROL, executor=pool, progress=press_in_the_second_round, **given)
+    left = np.flatnonzero(runs.status == "interrupted")
+    assert left.size
+    for i in left:
+        alone = ol.solve(HARES.replace(u0=starts[i]), ol.DOPRI5, CONTROL, **options)
+        place = np.searchsorted(alone.step_t, runs.t[i] * (1.0 - 1e-9))
+        assert 0 < place == runs.steps[i]
+        np.testing.assert_allclose(runs.t[i], alone.step_t[place], rtol=1e-12)
+        states = [alone.step_u[place], CAUGHT.change(0.0, alone.step_u[place], ())]  # before a change, and behind it
+        assert min(np.abs(u - runs.u[i]).max() for u in states) <= 1e-9
 
 
 def test_events_and_projections_of_runs():

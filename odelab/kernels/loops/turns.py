@@ -8,9 +8,9 @@ from odelab.graph.forks import joined
 from odelab.graph.llvm import Module
 from odelab.graph.nodes import Graph, Node
 from odelab.kernels.beginning import add_begin, beginning
-from odelab.kernels.single import ADVANCE, store_row
-from odelab.kernels.switching import graphs
-from odelab.kernels.switching.graphs import COUNTS, RULE, Stage, Stages, turns_in
+from odelab.kernels.loops import two_methods as graphs
+from odelab.kernels.loops.single import ADVANCE, store_row
+from odelab.kernels.loops.two_methods import COUNTS, RULE, Stage, Stages, turns_in
 
 WHOLE = ("steps", "rejected", "unsolved", "fresh", "prepared", *COUNTS)
 
@@ -43,7 +43,7 @@ def first_values(stages: Stages, slopes_at: Callable, graph: Graph) -> dict[str,
 
 
 class Loop:
-    """Writes the function `advance`, with the arguments of that of `odelab.kernels.single`."""
+    """Writes the function `advance`, with the arguments of that of `odelab.kernels.loops.single`."""
 
     def __init__(self, module: Module, names: list[str], fixed: list[str], parameters: list[str]):
         self.function = function = module.function("advance", ADVANCE)

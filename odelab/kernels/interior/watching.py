@@ -1,8 +1,8 @@
 """Events of runs in lanes: which steps may hold a zero of an event's function, told while the runs are in flight.
 
 A short look at every step compares the values of g at both ends of a step with its slopes there. Where g may come to
-zero, the one lane is looked at as a single run is (`odelab.kernels.search`), and where that shows a zero, or cannot
-tell, the run leaves its lane: `odelab.engines.lanes.watched` finds the zero and lets the run go on.
+zero, the one lane is looked at as a single run is (`odelab.kernels.interior.search`), and where that shows a zero, or
+cannot tell, the run leaves its lane: `odelab.engines.lanes.watched` finds the zero and lets the run go on.
 """
 
 import functools
@@ -19,7 +19,7 @@ from odelab.graph.llvm import Function, Module
 from odelab.graph.nodes import Graph, Node, Untraceable, choose, logical, used
 from odelab.kernels import store
 from odelab.kernels.attempt import Asked, Attempt, in_window
-from odelab.kernels.search import event_at, look_at
+from odelab.kernels.interior.search import event_at, look_at
 from odelab.kernels.store import Traced
 
 BETWEEN = 100.0  # times the tolerance: how far g may go inside an accepted step without its ends showing it
@@ -76,7 +76,7 @@ def longest_step(attempt: Attempt, rows: list[str]) -> dict[str, Node]:
 def near(asked: Asked, watched: Watched) -> Any:
     """May g of some event come to zero within the step of an attempt, if it is accepted?
 
-    The inputs are those of `odelab.kernels.inside.inside` but for t, and u is the state after the step.
+    The inputs are those of `odelab.kernels.interior.states.inside` but for t, and u is the state after the step.
 
     Where the product of both values is larger than the squares of the change, of what the slopes come to over the step
     and of a multiple of the tolerance, the cubic that has the values and slopes of g at both ends keeps away from zero.

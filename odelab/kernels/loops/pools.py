@@ -18,7 +18,7 @@ from odelab.graph.llvm import Function, Module
 from odelab.graph.nodes import Graph, logical
 from odelab.kernels.attempt import Asked, Attempt, fixed_names
 from odelab.kernels.beginning import add_begin
-from odelab.kernels.lanes import (
+from odelab.kernels.loops.lanes import (
     ARGUMENTS,
     LANES,
     NARROW,
@@ -35,8 +35,8 @@ from odelab.kernels.lanes import (
     next_run,
     sweep,
 )
-from odelab.kernels.switching.graphs import RULE, Stage, Stages, turns_in
-from odelab.kernels.switching.loop import first_values, is_explicit, is_implicit, is_trial, names_of
+from odelab.kernels.loops.turns import first_values, is_explicit, is_implicit, is_trial, names_of
+from odelab.kernels.loops.two_methods import RULE, Stage, Stages, turns_in
 
 IN_FLIGHT = 2 * LANES  # runs of a thread
 MANY = 8  # components, from which on implicit attempts have no room for wide vectors
@@ -100,7 +100,7 @@ class Layout(NamedTuple):
 def add_pools(
     module: Module, stages: Stages, slopes_in: Callable, parameters: list[str], points: str, own=()
 ) -> Layout:
-    """The function `lanes(...)` of a module, as `odelab.kernels.lanes.add_lanes` has it for one method."""
+    """The function `lanes(...)` of a module, as `odelab.kernels.loops.lanes.add_lanes` has it for one method."""
     pair, parameters = stages.pair, [*parameters, *own]
     fixed = [name for name in [*fixed_names(pair.explicit), "ratio"] if name not in own]
     carried = [name for name in names_of(stages) if name not in UNCOUNTED]

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import torch
 
-from netbridge.tracing import norms as of_maps
-from netbridge.tracing.norms import measure_by_numpy, norms_of_pieces, plain_norms
+from netbridge.recording import norms as of_maps
+from netbridge.recording.norms import measure_by_numpy, norms_of_pieces, plain_norms
 from tests.clock import HANGS
 
 ROOT = Path(__file__).parents[3]
@@ -178,7 +178,7 @@ if platform.machine() in ("x86_64", "AMD64"):
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_another_processor_gives_the_same_bits(processor, tmp_path):
     changed = {"NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path), **PROCESSORS[processor]}
-    code = "from tests.netbridge.tracing.test_norms import norms_of_known_rows; print(*norms_of_known_rows())"
+    code = "from tests.netbridge.recording.test_norms import norms_of_known_rows; print(*norms_of_known_rows())"
     command = [sys.executable, "-W", "ignore", "-c", code]
     done = subprocess.run(
         command, cwd=ROOT, env=os.environ | changed, capture_output=True, text=True, timeout=HANGS, check=True

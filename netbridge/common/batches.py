@@ -12,7 +12,7 @@ from torch import nn
 from torch.utils.data import Dataset
 
 from netbridge.allocator import tune_allocator
-from netbridge.nested_tensors import first_tensor, map_tensors, tensors
+from netbridge.common.nested_tensors import first_tensor, map_tensors, tensors
 
 Module = TypeVar("Module", bound=nn.Module)
 

@@ -1,6 +1,6 @@
 """Norms of feature maps, taken in one pass over the memory of a map; in a plain step they are taken while it is added.
 
-A recorder (`netbridge.tracing.recorder`) takes them in the forward pass, so that no map has to be kept.
+A recorder (`netbridge.recording.recorder`) takes them in the forward pass, so that no map has to be kept.
 
 On a CPU a norm has the same bits on every processor, with any number of threads and in a batch of any size, because the
 order of its additions is written out. Eight squares at a time are added in the precision of the map, as a tree of three

@@ -17,6 +17,7 @@ from odelab.engines.driver import run
 from odelab.engines.python import PythonEngine
 from odelab.engines.traced import TracedEngine
 from tests.odelab.kernels.kernel_cases import ROTATING, assert_same_run, both, kepler, small_systems, spring_chain
+from tests.without import needs_numba
 
 SYSTEMS = small_systems()
 # A dozen kernels: every method, both laws and fixed steps, dimensions 1 to 8; the others are slow.
@@ -270,6 +271,7 @@ def a_value_is_wanted(t, u, params):
     return (-float(str(x)),)
 
 
+@needs_numba
 def test_what_cannot_be_compiled_raises_when_a_kernel_was_demanded():
     problem = ol.Problem(a_value_is_wanted, [1.0], (0.0, 1.0))
     with pytest.raises(ol.NotCompilable, match="cannot compile") as caught:
@@ -298,6 +300,7 @@ def test_objects_and_methods_are_compiled_as_functions_are(rhs):
     np.testing.assert_allclose(run.end_u, np.exp(-1.0), rtol=1e-5)
 
 
+@needs_numba
 def test_what_cannot_be_compiled_runs_plainly_with_one_warning(monkeypatch):
     monkeypatch.setattr(choice, "GENERIC_WORK", 0)
     problem = ol.Problem(a_value_is_wanted, [1.0], (0.0, 1.0))
@@ -372,6 +375,7 @@ def doubled(t, u, params):
     return (u + u)[1] - 0.5
 
 
+@needs_numba
 @pytest.mark.parametrize("dense", [True, False])
 def test_an_array_form_that_stops_answering(dense):
     """The wrong answer comes late, after steps that hold; what it was is told as in plain Python."""
@@ -392,6 +396,7 @@ def test_an_array_form_that_stops_answering(dense):
     np.testing.assert_allclose(compiled.end_u, 2.0 ** np.arange(2) * 0.875**25, rtol=1e-14)
 
 
+@needs_numba
 def test_an_attempt_that_fails_leaves_the_state_alone():
     """After an error fewer attempts are tried again; a run that keeps no states has used their two rows by then."""
     table = np.linspace(1.0, 0.0, 8)

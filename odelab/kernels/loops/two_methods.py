@@ -20,7 +20,7 @@ from odelab.graph.nodes import Graph, Node, call_two, choose, logical, minimum, 
 from odelab.graph.operations import OF_ONE, OF_TWO
 from odelab.graph.ufuncs import total
 from odelab.kernels.attempt import HISTORY, Asked, Attempt, attempt, in_window, remembered
-from odelab.kernels.single import usual
+from odelab.kernels.loops.single import usual
 from odelab.methods.spectral_radius import rough_direction
 
 RULE = [f"turns_{field}" for field in Turns._fields]

@@ -1,4 +1,4 @@
-"""Layers that branches are made of: a normalised convolution, a sum of layers, a learnt factor per feature."""
+"""Layers that torch has not: a normalised convolution, a sum of layers, a factor per feature, plain self-attention."""
 
 import math
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 CONVOLUTIONS = ("plain", "asymmetric")
 GROUPS = 8  # of a group normalisation; where 8 does not divide the channels, the number of groups is smaller
@@ -91,6 +92,35 @@ class LayerScale(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.gamma * x
+
+
+class SelfAttention(nn.Module):
+    """Self-attention over tokens (N, T, features): softmax(Q K'/sqrt(d)) V, without an output projection.
+
+    As the ASR paper writes it in appendix B (4): a step size on its output folds into the value projection. With a
+    `nn.Linear` behind it, it is a transformer's attention.
+
+    features  length of a token
+    heads     how many attentions side by side; they must divide `features`
+    bias      whether the three linear maps have one
+
+    >>> import torch, netbridge as nb
+    >>> nb.SelfAttention(6, heads=2)(torch.rand(2, 7, 6)).shape
+    torch.Size([2, 7, 6])
+    """
+
+    def __init__(self, features: int, heads: int = 1, bias: bool = True):
+        super().__init__()
+        if features % heads:
+            raise ValueError(f"`heads` = {heads} must divide `features` = {features}.")
+        self.heads = heads
+        self.query = nn.Linear(features, features, bias=bias)
+        self.key = nn.Linear(features, features, bias=bias)
+        self.value = nn.Linear(features, features, bias=bias)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        parts = (part(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (self.query, self.key, self.value))
+        return F.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(2)
 
 
 def convolution(kind: str, channels_in: int, channels_out: int, kernel: int, stride: int, norm: str) -> nn.Module:

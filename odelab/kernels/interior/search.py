@@ -17,7 +17,7 @@ from odelab.graph.llvm import Function, Variable
 from odelab.graph.nodes import Graph, Node, call_two, choose, logical
 from odelab.kernels import store
 from odelab.kernels.attempt import WINDOW, Asked, in_window, steps_of
-from odelab.kernels.inside import state_at
+from odelab.kernels.interior.states import state_at
 from odelab.kernels.machine import Machine, address
 from odelab.kernels.modules import module_of_run
 from odelab.kernels.store import Traced

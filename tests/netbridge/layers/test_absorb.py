@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import netbridge as nb
-from netbridge.model.layers import LayerScale
+from netbridge.layers.own import LayerScale
 from tests.netbridge import networks
 from tests.netbridge.surgery.lookalikes import NormAct
 

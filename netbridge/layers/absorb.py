@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
@@ -18,42 +17,13 @@ from torch.nn.utils import parametrize
 from torch.nn.utils.spectral_norm import SpectralNorm, remove_spectral_norm
 from torch.nn.utils.weight_norm import WeightNorm, remove_weight_norm
 
-from netbridge.model.layers import ConvNorm, LayerScale, Sum
+from netbridge.layers.own import ConvNorm, LayerScale, SelfAttention, Sum
 
 PASSING = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 POSITIVE = (nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d)  # f(h x) = h f(x) for h >= 0
 OURS = ("torch.nn.", "netbridge.")
 LARGE = 1e6  # one input of a trial is so many times larger, so that a layer that cuts off what is large is seen
 EXACT = 1e-12  # of the largest output, in float64: larger differences come from another function than the rule assumes
-
-
-class SelfAttention(nn.Module):
-    """Self-attention over tokens (N, T, features): softmax(Q K'/sqrt(d)) V, without an output projection.
-
-    As the ASR paper writes it in appendix B (4): a step size on its output folds into the value projection. With a
-    `nn.Linear` behind it, it is a transformer's attention.
-
-    features  length of a token
-    heads     how many attentions side by side; they must divide `features`
-    bias      whether the three linear maps have one
-
-    >>> import torch, netbridge as nb
-    >>> nb.SelfAttention(6, heads=2)(torch.rand(2, 7, 6)).shape
-    torch.Size([2, 7, 6])
-    """
-
-    def __init__(self, features: int, heads: int = 1, bias: bool = True):
-        super().__init__()
-        if features % heads:
-            raise ValueError(f"`heads` = {heads} must divide `features` = {features}.")
-        self.heads = heads
-        self.query = nn.Linear(features, features, bias=bias)
-        self.key = nn.Linear(features, features, bias=bias)
-        self.value = nn.Linear(features, features, bias=bias)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        parts = (part(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (self.query, self.key, self.value))
-        return F.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(2)
 
 
 @functools.singledispatch

@@ -7,9 +7,9 @@ import numpy as np
 
 from odelab.problem import Problem
 from odelab.results import Result
+from odelab.runs import h_rho as stability
 from odelab.runs.complex_runs import ComplexTrajectory
 from odelab.runs.trajectory import Trajectory, require_states
-from odelab.stiffness import h_rho as stability
 from odelab.stiffness.indices import sai
 from odelab.stiffness.jacobian import reduced_jacobian
 from odelab.stiffness.log_norm import log_norm, soderlind

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import odelab as ol
-from odelab.stiffness import h_rho as stability
+from odelab.runs import h_rho as stability
 
 WITH_TWINS = [method for method in ol.METHODS.values() if method.twin_stages]
 by_name = {"ids": lambda method: method.name}

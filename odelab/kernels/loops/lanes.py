@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 from odelab.graph.llvm import Function, Module, Variable
 from odelab.graph.nodes import Graph, Node, arguments_of, choose, logical, used
-from odelab.kernels import watching
 from odelab.kernels.attempt import Asked, Attempt, attempt, fixed_names
 from odelab.kernels.beginning import add_begin, beginning
-from odelab.kernels.inside import inside
-from odelab.kernels.watching import Watched
+from odelab.kernels.interior import watching
+from odelab.kernels.interior.states import inside
+from odelab.kernels.interior.watching import Watched
 from odelab.status import Status
 
 NOBODY, RETIRED = -1, -2  # instead of a run's index: the lane waits for a run; the queue was empty when it asked

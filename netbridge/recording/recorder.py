@@ -7,8 +7,8 @@
 import numpy as np
 import torch
 
-from netbridge.tracing.norms import PIECE, advance_compiled, careful_norms, differences, numbers, plain_norms
-from netbridge.tracing.record import INCREMENT, SLOPE
+from netbridge.recording.norms import PIECE, advance_compiled, careful_norms, differences, numbers, plain_norms
+from netbridge.recording.record import INCREMENT, SLOPE
 from odelab.stiffness.indices import relative_slope
 
 SLAB = 1 << 22  # bytes of a map added and measured at a time

@@ -13,12 +13,12 @@ from odelab.graph.nodes import Graph
 from odelab.kernels import store
 from odelab.kernels.attempt import Asked, MemoryPlaces, attempt, fixed_names, fixed_values
 from odelab.kernels.beginning import add_begin, beginning
+from odelab.kernels.loops.single import add_advance
+from odelab.kernels.loops.turns import add_functions
+from odelab.kernels.loops.two_methods import stages_of
 from odelab.kernels.machine import Machine
 from odelab.kernels.modules import module_of_run
-from odelab.kernels.single import add_advance
 from odelab.kernels.store import Traced
-from odelab.kernels.switching.graphs import stages_of
-from odelab.kernels.switching.loop import add_functions
 
 
 class RunKernel(NamedTuple):
@@ -26,7 +26,7 @@ class RunKernel(NamedTuple):
 
     machine    the code, which lives as long as this object
     begin      as `odelab.kernels.beginning.add_begin` has it
-    advance    as `odelab.kernels.single.add_advance` has it
+    advance    as `odelab.kernels.loops.single.add_advance` has it
     at         the place of each value that `begin` writes and the loop carries, by its name
     memory     the places of what the controller remembers
     ratio      the cost of an implicit attempt over that of an explicit one, of a run by two methods
