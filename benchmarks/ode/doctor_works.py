@@ -14,6 +14,7 @@ import numpy as np
 
 import odelab as ol
 from benchmarks.harness.rows import Row, at_most, below
+from benchmarks.harness.timing import EQUAL_FACTOR
 from benchmarks.ode import works
 from benchmarks.ode.auto_works import TINY
 from benchmarks.ode.literature import literature
@@ -50,10 +51,13 @@ def judge(problem: ol.Problem, rtol: float, atol: float) -> Advice:
     able = [one for one in runs if one is not None]
     first = min(seconds for seconds, *_ in able)
     rivals = [run for seconds, *run in able if seconds <= 3.0 * first]
-    calls = [functools.partial(run_of, problem, *pair) for pair in [(advised.method, advised.controller), *rivals]]
+    error = error_of(problem, advised.method, advised.controller, exact) / goal
+    call = (advised.method, advised.controller)
+    if error > EQUAL_FACTOR:  # at other times than the doctor's the tolerance was too loose: the method is judged
+        call = next((one[1:] for one in able if one[1] is advised.method), call)
+    calls = [functools.partial(run_of, problem, *pair) for pair in [call, *rivals]]
     times = [min(sample.processor) for sample in interleave(calls, rounds=15, seconds=5.0)]
     place = int(np.argmin(times[1:]))
-    error = error_of(problem, advised.method, advised.controller, exact) / goal
     least = min(times)  # the advised run itself may be the shortest
     return Advice(times[0] / least, advised.name, rivals[place][0].name, (times[0], least), error)
 
