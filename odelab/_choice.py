@@ -82,6 +82,11 @@ def takes_long_to_compile(problem: Problem, method, controller: Controller) -> b
     members = method.members
     if any(is_large(problem, one) or obstacle_to_graph(problem, one, controller) is not None for one in members):
         return False
+    return is_long(problem, members)
+
+
+def is_long(problem: Problem, members) -> bool:
+    """The same of a small system, which the kernel of these methods can be made for."""
     from odelab.kernels.store import slopes_of
 
     operations = len(slopes_of(problem).recorded.graph.ops)
@@ -200,7 +205,7 @@ def two_methods(name, problem, method, controller, project, dense, max_steps):
             obstacle = obstacle_to_graph(problem, one, controller)
             if obstacle is not None:
                 raise Untraceable(obstacle)
-        if small and (name == "python" or (name == "auto" and problem.size > FEW and takes_long_to_compile(*run[:3]))):
+        if small and (name == "python" or (name == "auto" and problem.size > FEW and is_long(problem, method.members))):
             most = max_steps if name == "python" else min(max(1, WORK // problem.size), max_steps)
             ratio = method.ratio or ratio_of(solved, method, controller)
             yield SwitchingEngine(*run, PythonEngine, ratio), most
