@@ -44,8 +44,7 @@ smoke: $(VENV)/ready
 	$(RUN) -m studies --smoke
 
 bench: $(VENV)/bench
-	$(RUN) -m benchmarks.ode
-	$(RUN) -m benchmarks.net
+	$(RUN) -m benchmarks
 
 # The documentation site, offline, in build/docs/site; a warning is an error.
 docs: $(VENV)/docs

@@ -1,6 +1,7 @@
 """Which engine runs a problem.
 
-A system whose right-hand side can be followed as a graph is compiled at once: that takes a few hundredths of a second.
+A system whose right-hand side can be followed as a graph is compiled at once: that takes a few hundredths of a second,
+and a second or more for a hundred components in a chain or twenty that all depend on each other.
 Anything else begins in plain Python, and a run that has not ended after some work there is compiled by numba, which
 takes seconds, and begins anew. The choice depends on the run alone, so that the same call gives the same bits every
 time. An engine is imported where it is chosen: a program loads those that its runs need.
@@ -18,7 +19,6 @@ from odelab.engines.not_compilable import ASKED, NotCompilable
 from odelab.engines.numba.obstacles import is_plain, plan_for
 from odelab.engines.python import PythonEngine
 from odelab.graph.nodes import Untraceable
-from odelab.kernels.store import slopes_of
 from odelab.problem import Problem, without_jacobian
 from odelab.right_hand_side import ARRAY, COMPONENT, IN_PLACE
 
@@ -27,9 +27,6 @@ from odelab.right_hand_side import ARRAY, COMPONENT, IN_PLACE
 # less. The last number stands for about 1.5 s, as the generic kernel takes five to ten seconds.
 WORK, ARRAY_WORK, GENERIC_WORK = 16_000, 64_000, 1_000_000
 ARRAYS = 16  # components of an array that weigh as much as one number in Python
-# A graph of so many operations is compiled in about 0.3 s; so many an evaluation takes per component beside the slope.
-AT_ONCE, WEIGHT = 6_000, 8
-FEW = 8  # components whose kernel for two methods is made at once, whatever they do
 # Components that are made straight through, without loops: in component form (in lanes also in-place), and of others by
 # what the method needs.
 SMALL = {"component": 96, "slopes": 48, "jacobians": 24}
@@ -63,15 +60,6 @@ def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str |
     if reason is None and problem.form != COMPONENT and problem.size > most:
         reason = f"systems in {problem.form} form are made without loops up to {most} components, got {problem.size}"
     return reason
-
-
-def takes_long_to_compile(problem: Problem, method, controller: Controller) -> bool:
-    """Would the kernel of a graph take more than a few tenths of a second to compile? A short run ends before that."""
-    members = method.members
-    if any(is_large(problem, one) or obstacle_to_graph(problem, one, controller) is not None for one in members):
-        return False
-    operations = len(slopes_of(problem).recorded.graph.ops)
-    return sum(1 + one.evaluations for one in members) * (operations + WEIGHT * problem.size) > AT_ONCE
 
 
 def traced_engine(
@@ -152,8 +140,6 @@ def choose(name: str, problem, method, controller, project, dense, exact, max_st
     reason = ""
     if name != "python":
         try:
-            if name == "auto" and takes_long_to_compile(problem, method, controller):
-                yield PythonEngine(*run), min(max(1, WORK // problem.size), max_steps)
             yield traced_engine(*run, dense), max_steps
             return
         except Untraceable as refusal:
@@ -191,13 +177,11 @@ def two_methods(name, problem, method, controller, project, dense, max_steps):
             obstacle = obstacle_to_graph(problem, one, controller)
             if obstacle is not None:
                 raise without_graph(obstacle)
-        if small and (name == "python" or (name == "auto" and problem.size > FEW and takes_long_to_compile(*run[:3]))):
-            most = max_steps if name == "python" else min(max(1, WORK // problem.size), max_steps)
-            ratio = method.ratio or ratio_of(solved, method, controller)
-            yield SwitchingEngine(*run, PythonEngine, ratio), most
-        if small and name != "python":
-            yield TurnsEngine(solved, *run[1:]), max_steps
+        if small and name == "python":
+            yield SwitchingEngine(*run, PythonEngine, method.ratio or ratio_of(solved, method, controller)), max_steps
+            return
         if small:
+            yield TurnsEngine(solved, *run[1:]), max_steps
             return
         if name != "python":
             make = functools.partial(traced_engine if name == "compiled" else traced_or_plain, dense=dense)

@@ -9,7 +9,10 @@ import subprocess
 from pathlib import Path
 
 VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2", "avx": "AVX", "asimd": "NEON"}
-PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "torch", "torchdiffeq", "torchode", "jax", "diffrax", "numbalsoda")
+PACKAGES = (
+    *("numpy", "scipy", "numba", "llvmlite", "torch", "torchdiffeq", "torchode", "jax", "diffrax", "numbalsoda"),
+    *("scikit-sundae", "heyoka", "pydiffsol", "CyRK"),
+)
 
 
 def processor() -> dict[str, str]:

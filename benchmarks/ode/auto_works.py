@@ -17,6 +17,7 @@ METHODS = (ol.DOPRI5, ol.RODAS4, ol.AUTO)
 RTOL, ATOL = 1e-5, 1e-8  # of `evaluations`
 TOLERANCES = (1e-4, 1e-6, 1e-8)  # of `times`; the absolute ones are a thousandth of them
 TINY = {"robertson": 1e-3, "e5": 1e-14}  # times smaller still where the smallest components need it
+ROUNDS = 40  # of which the shortest counts: on a busy machine nine are too few
 SMALL = 24  # components of the problems that `times` runs
 STEPS = 8_000  # what takes more of them is no contestant, when evaluations are counted
 MANY = 200_000  # the same, when time is measured
@@ -125,7 +126,8 @@ def timed(work: str, problem, control, seconds: float, goal, implicit: bool = Tr
     """A row for AUTO and the better of its methods; without the implicit one where that would take hours."""
     methods = METHODS if implicit else (ol.DOPRI5, ol.AUTO)
     able = [method for method in methods if run(problem, method, control).ok]
-    samples = interleave([functools.partial(run, problem, one, control) for one in able], seconds=seconds)
+    calls = [functools.partial(run, problem, one, control) for one in able]
+    samples = interleave(calls, rounds=ROUNDS, seconds=seconds)
     found = {one.name: min(sample.processor) for one, sample in zip(able, samples, strict=True)}
     ours = found.pop(ol.AUTO.name)
     peer, theirs = min(found.items(), key=lambda item: item[1])

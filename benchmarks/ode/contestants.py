@@ -4,6 +4,8 @@ What odelab does not offer yet is named from its design and reported as not avai
 """
 
 import functools
+import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -12,10 +14,12 @@ from benchmarks.harness.timing import Contestant, check
 from benchmarks.ode import reference_c
 from benchmarks.ode.cases import Ensemble, Grid, Single
 from benchmarks.ode.peers import peer
+from odelab.experiments.clock import measure
 
 NEXT_TO_NOTHING = 1e-9  # a time span that one step covers: what a call costs whatever it solves
 MANY = 10**8  # attempts, for stability-limited runs
 TOLERANCES = tuple(10.0 ** np.arange(-2.0, -8.01, -0.25))
+SHARP = tuple(10.0 ** np.arange(-2.0, -14.01, -0.5))  # for errors that sharper tolerances are needed for
 
 
 def absent(name: str, reason: str) -> Contestant:
@@ -75,8 +79,10 @@ def peer_single(name: str, case: Single, **options) -> Contestant:
         return absent(label, "not installed")
 
 
-def our_ensemble(case: Ensemble, method: str = "DOPRI5", law: str = "i", threads: int = 1) -> Contestant:
-    name = "odelab" if threads == 1 else f"odelab, {threads} threads"
+def our_ensemble(
+    case: Ensemble, method: str = "DOPRI5", law: str = "i", threads: int = 1, label: str = "odelab"
+) -> Contestant:
+    name = label if threads == 1 else f"{label}, {threads} threads"
     missing = missing_names("ensemble", method)
     if missing:
         return absent(name, missing)
@@ -155,12 +161,18 @@ def scipy_bdf(case: Grid, rtol: float, told: str) -> Contestant:
     return Contestant(name, peer("scipy").sparse_bdf(case.problem, rtol, rtol, told), case.error)
 
 
-def coarsest(build, allowed: float) -> Contestant:
+def coarsest(build: Callable[[float], Contestant], allowed: float, tolerances=TOLERANCES) -> Contestant:
     """The contestant with the largest tolerance whose error is still `allowed`: the fair choice for every method."""
-    for rtol in TOLERANCES:
+    contestant = absent("", "")
+    for rtol in tolerances:
         contestant = build(rtol)
         if contestant.run is None:
             return contestant
         if check(contestant).within(allowed):
-            break
-    return contestant._replace(name=f"{contestant.name} rtol {rtol:.0e}")
+            return contestant._replace(name=f"{contestant.name} rtol {rtol:.0e}")
+    return absent(contestant.name, f"reaches an error of {allowed:.0e} at none of the tolerances tried")
+
+
+def seconds(contestant: Contestant) -> float:
+    """The processor time of its shortest call of a few; infinity where it does not take part."""
+    return math.inf if contestant.run is None else min(measure(contestant.run, 1)[1] for _ in range(20))

@@ -55,7 +55,7 @@ def fixed(size: Size) -> Iterable[Row]:
 
 def peers(size: Size) -> Iterable[Row]:
     """The three named single runs against the other libraries, every call with its fixed cost."""
-    goals = {"scipy": at_least(350), "diffrax": at_least(5), "torchdiffeq": at_least(5000)}
+    goals = {"scipy": at_least(350), "diffrax": at_least(5), "torchdiffeq": at_least(5000), "cyrk": None}
     for case in cases.singles(size.quick)[:3]:
         others = {contestants.peer_single(name, case): goal for name, goal in goals.items()}
         ours = contestants.our_single(case)._replace(fixed=None)
@@ -84,6 +84,34 @@ def ensembles(size: Size) -> Iterable[Row]:
         if not size.quick and case.key in ("lorenz", "hires"):
             others |= {contestants.peer_ensemble(name, case): None for name in ("diffrax", "numbalsoda", "torchode")}
         yield from size.compare(case.label, contestants.our_ensemble(case), others, allowed=case.allowed)
+
+
+def sharp(size: Size) -> Iterable[Row]:
+    """Many runs at small errors, everyone at the coarsest tolerance that makes them, on one thread.
+
+    Against Taylor series in SIMD batches, and C++ called in a compiled loop.
+    """
+    for number in (0, 1):
+        case = cases.exactly(cases.ensembles(size.runs)[number], size.runs // 20)
+        for wanted in (1e-6,) if size.quick else (1e-6, 1e-9, 1e-11):
+            mine = [
+                coarsest_of(case, wanted, contestants.our_ensemble, method=name, label=f"odelab {name}")
+                for name in ("DOPRI5", "DOP853")
+            ]
+            ours = min(mine, key=contestants.seconds)
+            heyoka = coarsest_of(case, wanted, contestants.peer_ensemble, "heyoka")
+            cyrk = coarsest_of(case, wanted, contestants.peer_ensemble, "cyrk", method="DOP853")
+            work, others = f"{case.label}, error {wanted:.0e}", {heyoka: at_least(1.0), cyrk: None}
+            yield from size.compare(work, ours, others, allowed=wanted, equal=float("inf"), rounds=5)
+
+
+def coarsest_of(case: cases.Ensemble, wanted: float, build: Callable, *options, **named) -> Contestant:
+    """An ensemble by one library and method, with the largest tolerance that makes an error."""
+
+    def at(rtol: float) -> Contestant:
+        return build(*options, case=case._replace(rtol=rtol, atol=rtol), **named)
+
+    return contestants.coarsest(at, wanted, contestants.SHARP)
 
 
 def threads(size: Size) -> Iterable[Row]:
@@ -147,7 +175,8 @@ def dop853(size: Size) -> Iterable[Row]:
     for case in cases.singles()[:2]:
         ours = contestants.our_single(case, "DOP853", label="odelab DOP853")._replace(fixed=None)
         theirs = contestants.peer_single("numbalsoda", case, method="dop853")
-        yield from size.compare(f"{case.label}, DOP853", ours, {theirs: at_least(1.3)}, allowed=case.allowed)
+        others = {theirs: at_least(1.3), contestants.peer_single("cyrk", case, method="DOP853"): None}
+        yield from size.compare(f"{case.label}, DOP853", ours, others, allowed=case.allowed)
     many = cases.ensembles(size.runs)[0]
     ours = contestants.our_ensemble(many, "DOP853")
     others = {contestants.peer_ensemble("numbalsoda", many, method="dop853"): None}
@@ -161,5 +190,5 @@ def first(size: Size) -> Iterable[Row]:
 
 SECTIONS: dict[str, Callable[[Size], Iterable[Row]]] = {
     section.__name__: section
-    for section in (single, fixed, peers, ensemble, ensembles, threads, large, rkc, dop853, first)
+    for section in (single, fixed, peers, ensemble, ensembles, sharp, threads, large, rkc, dop853, first)
 }

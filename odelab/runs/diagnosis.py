@@ -12,6 +12,7 @@ from odelab.runs.limits import beyond_the_limit
 from odelab.runs.loosened import end_remark
 from odelab.status import Status
 
+CLOSE = 100.0  # tolerances within which a component stays whose slope jumps back and forth: 0.2 to 45 are seen
 MOST_UNSTABLE_STEPS = 3  # a run must have more steps to be judged unstable, as the last one is cut to land on t1
 LAST_STEPS = 100  # how many of the last steps are examined for a slope that jumps back and forth
 
@@ -73,13 +74,21 @@ def diagnose_budget(trajectory, amount, budget="max_steps") -> str:
 
 
 def chattering_component(trajectory) -> int | None:
-    """The component whose slope changed its sign on most of the last steps and did not shrink; None if none did."""
+    """The component whose slope changed its sign again and again lately and did not shrink; None if none did.
+
+    Where the error chooses the steps, such a component has stayed within some tolerances: an oscillation, of which an
+    exact method may take a step for each half, has not. Linearly implicit methods take several steps to turn.
+    """
     if trajectory.step_u is None or trajectory.steps < LAST_STEPS:
         return None
-    slopes = np.asarray(trajectory.slope)[-LAST_STEPS:]
+    slopes, states = (np.asarray(rows)[-LAST_STEPS:] for rows in (trajectory.slope, trajectory.step_u))
     turns = np.mean(slopes[1:] * slopes[:-1] < 0.0, axis=0)
+    turning, controller = turns > 0.6, trajectory.controller
+    if controller.needs_error:
+        stays = np.ptp(states, axis=0) <= CLOSE * (controller.atol + controller.rtol * np.abs(states).min(axis=0))
+        turning = (turns > 0.2) & stays
     lasting = np.abs(slopes[LAST_STEPS // 2 :]).mean(axis=0) > 0.5 * np.abs(slopes[: LAST_STEPS // 2]).mean(axis=0)
-    found = np.flatnonzero((turns > 0.6) & lasting)
+    found = np.flatnonzero(turning & lasting)
     return int(found[0]) if found.size else None
 
 

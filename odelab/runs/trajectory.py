@@ -14,6 +14,17 @@ from odelab.runs import h_rho as stability
 from odelab.stiffness import indices as stiffness
 
 OK_STATUSES = ("ok", "event")
+ELSEWHERE = {
+    "y": "`u`, with a row per time; `sol.u.T` is SciPy's `y`",
+    "ys": "`u`, with a row per time",
+    "ts": "`t`",
+    "success": "`ok`",
+    "sol": "the trajectory itself, `sol(t)`",
+    "nfev": "`evaluations`",
+    "njev": "`jacobians`",
+    "t_events": "`events[k].t`",
+    "y_events": "`events[k].u`",
+}  # what the results of other libraries are called here
 
 
 def require_states(trajectory, purpose: str):
@@ -126,6 +137,11 @@ class Trajectory(
             for values in (self.t, self.u, self.step_t, self.step_u):
                 if isinstance(values, np.ndarray):
                     values.setflags(write=False)
+
+    def __getattr__(self, name):
+        if name in ELSEWHERE:
+            raise AttributeError(f"a Trajectory has no {name!r}: here it is {ELSEWHERE[name]}.", name=name, obj=self)
+        return object.__getattribute__(self, name)  # raises the error that led here
 
     @property
     def ok(self) -> bool:

@@ -11,7 +11,7 @@ costs what a second call costs. All take odelab's right-hand sides in component 
 
 import importlib
 
-PEERS = ("scipy", "diffrax", "torchdiffeq", "torchode", "numbalsoda", "sundae")
+PEERS = ("scipy", "diffrax", "torchdiffeq", "torchode", "numbalsoda", "sundae", "heyoka", "diffsol", "cyrk")
 
 
 def peer(name: str):

@@ -1,9 +1,8 @@
 """numbalsoda: Fortran's dop853 and C++'s lsoda called from compiled code; ensembles by a loop inside it."""
 
-import functools
-from typing import Any
-
 import numpy as np
+
+from benchmarks.ode.peers.callbacks import slope_address
 
 NAME = "numbalsoda dop853"
 MOST = 10**8  # steps
@@ -19,7 +18,8 @@ def ensemble(problem, u0, params, rtol, atol, first_step, method="dop853"):
     import numba
     import numbalsoda
 
-    address = slope_address(problem.rhs, u0.shape[1], params.shape[1])
+    sizes = u0.shape[1], params.shape[1]
+    address = slope_address(problem.rhs, *sizes, "t, u, du, p", numbalsoda.lsoda_sig)
     solve = getattr(numbalsoda, method)
 
     @numba.njit
@@ -43,22 +43,3 @@ def ensemble(problem, u0, params, rtol, atol, first_step, method="dop853"):
         return ends
 
     return call
-
-
-@functools.cache
-def slope_address(rhs, size: int, count: int) -> int:
-    """rhs in component form as the C function void(t, u*, du*, p*) that the library calls; never freed."""
-    import numba
-    import numbalsoda
-
-    inner = numba.njit(rhs)
-    state, params = (f"({''.join(f'{name}[{i}], ' for i in range(n))})" for name, n in (("u", size), ("p", count)))
-    targets = "".join(f"du[{i}], " for i in range(size))
-    names = {"rhs": inner}
-    exec(f"def slope(t, u, du, p):\n    {targets}= rhs(t, {state}, {params})\n", names)
-    function: Any = numba.cfunc(numbalsoda.lsoda_sig)(names["slope"])
-    keep.append(function)
-    return function.address
-
-
-keep: list = []

@@ -8,8 +8,11 @@ import pytest
 import odelab as ol
 from benchmarks.ode import cases, contestants
 from benchmarks.ode.peers import PEERS, peer
+from benchmarks.ode.peers.diffsol_peer import Text
+from benchmarks.ode.peers.heyoka_peer import batches
 
-LIBRARIES = {n: n for n in ("scipy", "torchdiffeq", "diffrax", "torchode", "numbalsoda")} | {"sundae": "sksundae"}
+LIBRARIES = {n: n for n in ("scipy", "torchdiffeq", "diffrax", "torchode", "numbalsoda", "heyoka")}
+LIBRARIES |= {"sundae": "sksundae", "diffsol": "pydiffsol", "cyrk": "CyRK"}
 FOREIGN = pytest.mark.filterwarnings("ignore")  # what other libraries warn of is theirs
 
 
@@ -43,6 +46,32 @@ def test_an_ensemble_is_right(name, place):
     assert case.error(run()[::-1]) > 1e-2
 
 
+@pytest.mark.slow
+@FOREIGN
+@pytest.mark.parametrize("name", ["sundae", "diffsol"])
+def test_algebraic_equations_are_solved_by_those_who_take_them(name):
+    pytest.importorskip(LIBRARIES[name])
+    problem = ol.problems.robertson_dae()
+    known = problem.references[1]
+    end = peer(name).single(problem.replace(t_span=(0.0, known.t)), 1e-6, 1e-10)()
+    np.testing.assert_allclose(end, known.u, rtol=1e-4)
+
+
+def test_a_right_hand_side_is_written_down_as_it_is_computed():
+    problem = ol.problems.van_der_pol(mu=5.0)
+    state, params = (0.3, -1.7), (5.0,)
+    written = [str(row) for row in problem.rhs(0.0, (Text("x0"), Text("x1")), (Text("p0"),))]
+    names = {"x0": state[0], "x1": state[1], "p0": params[0]}
+    assert tuple(eval(row, names) for row in written) == tuple(problem.rhs(0.0, state, params))
+
+
+def test_batches_hold_every_run_once_and_the_last_again_where_one_is_not_full():
+    rows = np.arange(10.0).reshape(5, 2)
+    found = batches(rows, 2)
+    assert found.shape == (3, 2, 2)
+    np.testing.assert_array_equal(found.transpose(0, 2, 1).reshape(-1, 2), np.vstack([rows, rows[-1:]]))
+
+
 @pytest.mark.parametrize("told", ["jac", "jac_sparsity"])
 def test_scipy_s_bdf_uses_what_it_is_told_of_the_jacobian(told):
     case = cases.brusselator(20, end=0.5)
@@ -57,9 +86,9 @@ def test_scipy_s_bdf_uses_what_it_is_told_of_the_jacobian(told):
     assert len(called) == 1 if told == "jac_sparsity" else called
 
 
-@pytest.mark.parametrize("name", ["diffrax", "torchode", "numbalsoda"])
+@pytest.mark.parametrize("name", ["diffrax", "torchode", "numbalsoda", "heyoka", "cyrk"])
 def test_an_absent_library_is_reported(monkeypatch, name):
-    monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, LIBRARIES[name], None)
     case = cases.ensembles(2)[0]
     found = contestants.peer_ensemble(name, case)
     assert (found.run, found.missing) == (None, "not installed")
@@ -71,3 +100,10 @@ def test_the_coarsest_tolerance_that_suffices_is_taken():
     assert case.error(found.run()) <= 1e-4
     rtol = float(found.name.rsplit(" ", 1)[1])
     assert case.error(contestants.scipy_bdf(case, 1.8 * rtol, "jac").run()) > 1e-4
+
+
+def test_a_contestant_that_reaches_the_error_at_no_tolerance_takes_no_part_and_says_so():
+    case = cases.brusselator(10, end=0.5)
+    found = contestants.coarsest(lambda rtol: contestants.scipy_bdf(case, rtol, "jac"), 1e-30, (1e-3, 1e-4))
+    assert found.run is None
+    assert "at none of the tolerances" in found.missing

@@ -237,13 +237,21 @@ def test_the_step_budget():
     assert (run.status, run.steps) == ("max_steps", 7)
 
 
-@pytest.mark.parametrize("method", [ol.DOPRI5, ol.DOP853], **NAMED)
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.DOP853, ol.RODAS4, ol.RODAS5P, ol.AUTO], **NAMED)
 def test_chattering_is_named(method):
     sliding = ol.Problem(lambda t, u, params: (0.0 * u[0] + 1.0, -ol.maths.sign(u[1])), [0.0, 1.05], (0.0, 3.0))
     run = soon_over(sliding, method, ol.adaptive(1e-6, 1e-8), max_steps=1500)
     assert run.status == "max_steps"
     assert "the slope of component 1 changes its sign from step to step" in run.message
     assert "Replace the jump by a steep smooth function" in run.message
+
+
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.DOP853, ol.RODAS4], **NAMED)
+@pytest.mark.parametrize("rtol", [1e-2, 1e-6])
+def test_an_oscillation_is_no_chattering(method, rtol):
+    run = soon_over(CIRCLE.replace(t_span=(0.0, 1e6)), method, ol.adaptive(rtol, 1e-3 * rtol), max_steps=1500)
+    assert run.status == "max_steps"
+    assert "changes its sign" not in run.message
 
 
 def test_a_budget_that_is_just_enough():

@@ -1,5 +1,7 @@
 """What a run leaves behind, and how it is told."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -70,3 +72,23 @@ def test_the_state_of_a_problem_is_not_shared_with_its_runs():
     assert not np.shares_memory(run.u, PENDULUM.u0)
     with pytest.raises(ValueError, match="read-only"):
         PENDULUM.u0[0] = 99.0
+
+
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [("y", "`sol.u.T`"), ("success", "`ok`"), ("nfev", "`evaluations`"), ("t_events", "`events[k].t`")],
+)
+def test_names_of_other_libraries_lead_to_those_of_here(name, here):
+    sol = ol.solve(ol.problems.brusselator(), ol.DOPRI5)
+    with pytest.raises(AttributeError, match=re.escape(here)):
+        getattr(sol, name)
+    assert not hasattr(sol, name)
+
+
+def test_errors_within_what_is_computed_when_asked_for_are_told_as_they_are(monkeypatch):
+    sol = ol.solve(ol.problems.brusselator(), ol.DOPRI5)
+    with pytest.raises(AttributeError, match="no attribute 'velocity'"):
+        _ = sol.velocity
+    monkeypatch.setattr("odelab.runs.limits.stability_limit", lambda trajectory: trajectory.h.lenght)
+    with pytest.raises(AttributeError, match="lenght"):
+        _ = sol.limit

@@ -1,0 +1,37 @@
+"""`python -m benchmarks`: it says how long it takes before it begins, and runs every page."""
+
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks import __main__ as everything
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The commands that were started, none of which runs."""
+    commands = []
+
+    def run(command, check):
+        commands.append(command)
+        return subprocess.CompletedProcess(command, int("--stiff" in command))
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return commands
+
+
+def test_it_says_beforehand_how_long_it_takes_and_runs_every_page(started, tmp_path, capsys):
+    everything.main(["--quick", "--out", str(tmp_path / "pages")])
+    said = capsys.readouterr().out
+    assert f"about {sum(page.quick for page in everything.PAGES):g} minutes in all" in said
+    pages = [command[2:4] for command in started]
+    assert ["benchmarks.net", "--quick"] in pages
+    assert ["benchmarks.ode", "--doctor"] in pages
+    assert len(started) == len({command[-1] for command in started}) == len(everything.PAGES)
+    assert all(command[0] == sys.executable and "--quick" in command for command in started)
+
+
+def test_a_wrong_answer_on_any_page_ends_it_with_one(started):
+    assert everything.main([]) == 1
+    assert not any("--quick" in command for command in started)
