@@ -54,7 +54,7 @@ def foreign_tracer_of(net: nn.Module, call, batch, kinds: tuple[str, ...] | None
                 "number, their sizes and so the indices depend on which images a batch holds."
             )
         for note in warned:
-            warnings.warn(note, stacklevel=4)
+            warnings.warn(note, stacklevel=6)
         tracer.notes += [*warned, *notes_on_products(first, tracer.steps)]
         return tracer
     if out_of_sight and (named is None or SLOPE in (kinds or ())):
@@ -85,7 +85,7 @@ class OtherAxis(ValueError):
     def __init__(self, axis: int, mixed: list[str]):
         super().__init__(
             f"`images`: the states of {mixed} of one row depend on other rows, so that the rows of the first axis are "
-            f"no samples of their own (tokens?). Along axis {axis} they are: nb.trace(net, images, batch_axis={axis})."
+            f"no samples of their own (tokens?). Along axis {axis} they are: batch_axis={axis} says so."
         )
         self.axis = axis
 

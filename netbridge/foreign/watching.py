@@ -20,6 +20,9 @@ from netbridge.foreign.vocabulary import LAYOUTS, LIKE, describe, is_number
 from netbridge.nested_tensors import first_tensor, tensors
 
 
+SPELLED_OUT = "/torch/nn/modules/transformer.py"  # of torch's own, in which there are sums
+
+
 class Pass:
     """One pass written down.
 
@@ -257,12 +260,12 @@ def shown(value) -> Any:
 
 
 def line_of_user() -> str:
-    """File and line of the innermost code that runs which is neither ours nor a part of torch's functions."""
+    """File and line of the innermost code that runs which is neither ours nor torch's, but for its transformers."""
     frame: Any = sys._getframe(2)
     while frame is not None:
         path = frame.f_code.co_filename
         parts = path.replace("\\", "/")
-        if "/netbridge/foreign/" not in parts and ("/torch/" not in parts or "/torch/nn/modules/" in parts):
+        if "/netbridge/foreign/" not in parts and ("/torch/" not in parts or parts.endswith(SPELLED_OUT)):
             return f"{path}:{frame.f_lineno}"
         frame = frame.f_back
     return ""

@@ -12,9 +12,9 @@ from netbridge.foreign.choices import Choices, short
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import Factor, Place, Step
 from netbridge.foreign.tracers import StepTracer
-from netbridge.tracing.batches import batches_of, run
+from netbridge.tracing.batches import Samples, batches_of
 from netbridge.tracing.preservation import preserve, unwrap
-from netbridge.tracing.trace import Samples
+from netbridge.tracing.trace import tracer_of
 
 WHY = {
     "": "",
@@ -126,11 +126,11 @@ def explain(
     [('0', 'the first step', '0.scale'), ('1', '', '1.scale')]
     """
     net = unwrap(net)
-    samples, choices = Samples(call or run, batch_axis), Choices(factors or {}, stage, first, steps, batch_axis)
+    samples, choices = Samples(call, batch_axis), Choices(factors or {}, stage, first, steps)
     with preserve(net), torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # all of it stands in the notes
         batches, _ = batches_of(images, net, call)  # a loader draws a number when it is asked for its batches
-        tracer: Any = samples.tracer_of(net, next(batches), None, blocks, choices)
+        tracer: Any = tracer_of(net, samples, next(batches), None, blocks, choices)
         if not isinstance(tracer, StepTracer):
             kind = type(tracer).__name__
             raise TypeError(
