@@ -502,7 +502,8 @@ class Sums(Judging):
         """The state of x + f(x, c), whose branch sees something else beside it: another sequence, a time, a class.
 
         None where there is none: where c goes on as the state does (a momentum, the halves of a reversible network,
-        x_{n-1} + f(x_n)), a sum on the way to the branch has a summand that is not computed from x.
+        x_{n-1} + f(x_n)), a sum on the way to the branch has a summand that is not computed from x. And x + c x is
+        (1 + c) x.
         """
         for k, summand in enumerate(summands if len(summands) == 2 else ()):
             other, state = summands[1 - k], self.resolve(summand.operand)
@@ -510,6 +511,8 @@ class Sums(Judging):
             if summand.branch.factors or other.branch.factors or other.operand not in way:
                 continue
             sums = [[self.resolve(one.operand) for one in self.summands(i)] for i in way]
+            if all(term.leaf == state for term in self.terms(term_of(other), {state})):
+                continue
             if all(i == state or i in way for ends in sums for i in ends):
                 return state
         return None
