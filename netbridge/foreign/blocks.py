@@ -51,7 +51,8 @@ def foreign_tracer_of(net: nn.Module, call, batch, kinds: tuple[str, ...] | None
         if adaptive := [module or type(net).__name__ for module in solving(first.operations, (ADAPTIVE,))]:
             warned.append(
                 f"the steps in {adaptive} are chosen by an adaptive solver for all images of a batch together: their "
-                "number, their sizes and so the indices depend on which images a batch holds."
+                "number, their sizes and so the indices depend on which images a batch holds (batch_size=...); `steps` "
+                "takes others."
             )
         for note in warned:
             warnings.warn(note, stacklevel=6)

@@ -20,7 +20,6 @@ from netbridge.foreign.solvers import watch_solvers
 from netbridge.foreign.vocabulary import LAYOUTS, LIKE, TRANSPARENT, describe, is_number
 from netbridge.nested_tensors import first_tensor, tensors
 
-
 PASSED_BY = tuple(os.path.join(os.path.dirname(path), "") for path in (__file__, torch.__file__))
 SPELLED_OUT = nn.modules.transformer.__file__  # of torch's own modules, in which there are sums
 

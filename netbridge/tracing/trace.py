@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from netbridge.foreign.blocks import OtherAxis, foreign_tracer_of
-from netbridge.foreign.choices import Choices
+from netbridge.foreign.choices import Choices, Factors
 from netbridge.model.plain import Plain
 from netbridge.tracing.batches import (
     BATCH,
@@ -49,7 +49,7 @@ def trace(
     outputs: bool = False,
     on_bad: Literal["raise", "nan"] = "raise",
     call: Callable | None = None,
-    factors: Mapping[str, str] | None = None,
+    factors: Factors | None = None,
     stage: Sequence[int] | Mapping[str, int] | None = None,
     first: Sequence[bool] | Mapping[str, bool] | None = None,
     batch_axis: int | None = None,
@@ -70,7 +70,7 @@ def trace(
     outputs: bool = False,
     on_bad: Literal["raise", "nan"] = "raise",
     call: Callable | None = None,
-    factors: Mapping[str, str] | None = None,
+    factors: Factors | None = None,
     stage: Sequence[int] | Mapping[str, int] | None = None,
     first: Sequence[bool] | Mapping[str, bool] | None = None,
     batch_axis: int | None = None,
@@ -92,7 +92,7 @@ def trace(
     outputs: bool = False,
     on_bad: Literal["raise", "nan"] = "raise",
     call: Callable | None = None,
-    factors: Mapping[str, str] | None = None,
+    factors: Factors | None = None,
     stage: Sequence[int] | Mapping[str, int] | None = None,
     first: Sequence[bool] | Mapping[str, bool] | None = None,
     batch_axis: int | None = None,
@@ -141,7 +141,8 @@ def trace(
     call        how to call the network on a batch, call(net, batch), where net(batch) is not enough; the batch is what
                 `images` yields, with its tensors where the network is
     factors     {where: what}, of the products formed in a module or on a line of code: "slope" makes them a part of the
-                slope, "left" or "right" makes that argument the step size; None: the rule of docs/tracing.md
+                slope, "left" or "right" makes that argument the step size; or factors(module, line), which returns one
+                of these, or None for the rule. None: the rule of docs/tracing.md
     stage       the stage of every step, or {name: stage} for some; None: as found
     first       whether each step opens a stage (the first is not counted), or {name: bool} for some; None: as found
     batch_axis  along which axis of its inputs the network has the samples; None: the first, or the second where torch's
@@ -166,7 +167,7 @@ def trace(
     check(net, on_bad)
     net = unwrap(net)
     feeder = Feeder(net, batch_size, tune)
-    choices, samples = Choices(factors or {}, stage, first, steps), Samples(call, batch_axis)
+    choices, samples = Choices(factors, stage, first, steps), Samples(call, batch_axis)
     passes: Any = None
     with contextlib.ExitStack() as stack:
         stack.enter_context(preserve(net))
@@ -201,9 +202,9 @@ def tracer_of(net: nn.Module, samples: Samples, batch, kinds, blocks, choices: C
     """
 
     def look():
-        return observer_of(net, samples, to_network(net, samples.first(batch, BATCH)), kinds, blocks, choices)
+        return observer_of(net, samples, to_network(net, samples.first(batch, BATCH)), kinds, blocks, wanted)
 
-    choices = (choices or Choices())._replace(batch_axis=samples.axis)
+    wanted = (choices or Choices())._replace(batch_axis=samples.axis)
     try:
         return look()
     except OtherAxis as error:

@@ -65,7 +65,11 @@ LEAVES = {
     ],
     "mish": [lambda b, a: F.mish(a), lambda b, a: a * torch.tanh(F.softplus(a))],
     "relu": [lambda b, a: F.relu(a), lambda b, a: a * (a > 0), lambda b, a: a.clamp(min=0)],
-    "softsign": [lambda b, a: F.softsign(a), lambda b, a: a / (1 + a.abs()), lambda b, a: a * (1 + a.abs()).reciprocal()],
+    "softsign": [
+        lambda b, a: F.softsign(a),
+        lambda b, a: a / (1 + a.abs()),
+        lambda b, a: a * (1 + a.abs()).reciprocal(),
+    ],
     "gelu": [lambda b, a: F.gelu(a), lambda b, a: b.gelu(a)],
     "square": [lambda b, a: a.square(), lambda b, a: a * a, lambda b, a: a**2],
     "rms norm": [lambda b, a: F.rms_norm(a, (WIDTH,), b.rms.weight, EPS), lambda b, a: b.rms(a)],
