@@ -86,17 +86,16 @@ def tracing(size: Size):
 
 def foreign(size: Size):
     """somebody else's network against plain passes: a batch after the first of a ResNet-18, and the first of all"""
-    images = size.images()
+    images, more = size.images()[:32], 8
     net = foreign_network((64, 128, 256, 512), 2)
     plain = Contestant("plain pass", runner(net, images))
-    one, two = (functools.partial(nb.trace, net, [images] * count) for count in (1, 2))
-    second = Contestant("nb.trace, a further batch", two, fixed=one)
-    yield from size.compare("ResNet-18 in plain torch", second, {plain: at_most(1.15)})
-    few = images[:32]
+    first, all_of_them = (functools.partial(nb.trace, net, [images] * count) for count in (1, 1 + more))
+    further = Contestant("nb.trace, a further batch", all_of_them, fixed=first, per=more)
+    yield from size.compare("ResNet-18 in plain torch", further, {plain: at_most(1.15)})
     gated = foreign_network((16, 32, 64), 9, gated=True)
-    first = Contestant("nb.trace, the first", functools.partial(nb.trace, gated, few))
-    plain = Contestant("plain pass", runner(gated, few))
-    yield from size.compare("27 gated blocks, 32 images", first, {plain: at_most(2.0)})
+    ours = Contestant("nb.trace, the first", functools.partial(nb.trace, gated, images))
+    plain = Contestant("plain pass", runner(gated, images))
+    yield from size.compare("27 gated blocks, 32 images", ours, {plain: at_most(2.0)})
 
 
 def peak_row(work: str, plain: Callable, traced: Callable) -> Row:

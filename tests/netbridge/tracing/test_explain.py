@@ -311,3 +311,20 @@ def test_one_right_hand_side_has_one_index_whatever_method_solves_it(x):
         errors[method] = np.abs(record.nsi - fine).max()
     assert errors["Euler"] < 1 / steps
     assert max(errors["midpoint"], errors["RK4"]) < 0.5 / steps
+
+
+class Centred(nn.Module):
+    """x + tanh(f(x - mean)), the mean over the samples or over the features."""
+
+    def __init__(self, dim):
+        super().__init__()
+        self.f, self.dim = nn.Linear(WIDTH, WIDTH), dim
+
+    def forward(self, x):
+        return x + torch.tanh(self.f(x - x.mean(self.dim, keepdim=True)))
+
+
+def test_a_mean_over_the_samples_couples_them_and_one_over_the_features_does_not(x):
+    with pytest.warns(UserWarning, match="of one row depend on other rows"):
+        nb.trace(network(lambda: Centred(0), lambda: Centred(0)), x)
+    assert nb.trace(network(lambda: Centred(-1), lambda: Centred(-1)), x).notes == ()
