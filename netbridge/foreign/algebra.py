@@ -18,6 +18,10 @@ DEEPEST = 12  # sums and products within each other
 class Algebra(Flow):
     """Multiplies out what stands at the arguments of operations."""
 
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.expansions: dict[tuple, Polynomial] = {}
+
     def factor_key(self, factor: Factor):
         """What must be equal for two factors to be the same one; a number is, where it is written once."""
         if factor.place is None:
@@ -58,6 +62,12 @@ class Algebra(Flow):
         return inside
 
     def expanded_value(self, value, depth: int = 0) -> Polynomial:
+        """What is known of something: a polynomial in things that are no sums."""
+        if (value, depth) not in self.expansions:
+            self.expansions[value, depth] = self.expand(value, depth)
+        return self.expansions[value, depth]
+
+    def expand(self, value, depth: int) -> Polynomial:
         alone = {((value, 1),): 1.0}
         if value[0] != "result" or depth > DEEPEST:
             return alone

@@ -36,7 +36,10 @@ class Graph(Sums):
         back = [step for step in found if self.reaches_back(step, found, regions[step.addition])]
         found = [step for step in found if step not in back]
         outermost = [step for step in found if not any(self.is_inside(step, regions[o.addition], o) for o in found)]
-        back = [step for step in back if not any(self.is_part_of(step, regions[o.addition], o) for o in outermost)]
+        sums = {step.addition for step in every}
+        back = [
+            step for step in back if not any(self.is_explained(step, regions[o.addition], o, sums) for o in outermost)
+        ]
         named = number_names(outermost)
         if self.choices.steps is None:
             return named, back
@@ -73,11 +76,10 @@ class Graph(Sums):
                 waiting.extend(self.users[i])
         return not (reached - {outer.addition}) & set(self.outputs)
 
-    def is_part_of(self, step: Step, region: set[int], outer: Step) -> bool:
-        """Is this sum a part of a tableau, or what a branch of another is computed from?"""
-        leaves = [self.resolve(self.source(branch.place), layouts=True) for branch in outer.branches]
-        behind = any(step.addition in self.between(outer.state, leaf) - {leaf} for leaf in leaves)
-        return behind or (bool(outer.tableau) and self.is_inside(step, region, outer))
+    def is_explained(self, step: Step, region: set[int], outer: Step, sums: set[int]) -> bool:
+        """Is this sum inside another, none of whose branches is itself a sum of state and branch, a later state?"""
+        leaves = {self.resolve(self.source(branch.place), layouts=True) for branch in outer.branches}
+        return not leaves & sums and self.is_inside(step, region, outer)
 
     def follow_tail(self, addition: int, origins: set[int]) -> tuple[int | None, tuple[str, ...]]:
         """The next state if a step starts from it, and the names of the operations between."""
