@@ -292,7 +292,7 @@ class Reader:
         if factor.live:
             made, why = graph.operations[graph.resolve(source, layouts=True)], graph.verdict(factor.place.operation)[1]
             what = f"{made.name} in {made.module}" if made.module else made.name
-            why = "coarse" if why in ("normalisation", "activation") else why
+            why = "coarse" if why in ("", "normalisation", "activation") else why
             return FactorNote(f"{sign}{what}", shape, line, WHY[why])
         value = graph.argument(factor.place)
         parts = {(): value} if isinstance(value, float) else graph.expanded_value(value)

@@ -169,6 +169,15 @@ def test_the_weights_of_a_tableau_are_numbers_and_a_parameter_is_named_behind_a_
     assert factor[::3] == ("0.scale", "parameter")
 
 
+def test_a_gate_says_why_it_counts(x):
+    class Gated(Block):
+        def forward(self, x):
+            return x + torch.sigmoid(self.a(x)) * torch.tanh(self.b(x))
+
+    (factor,) = nb.explain(network(Gated), x).steps[0].counted
+    assert factor[::3] == ("sigmoid in 0", "fewer numbers than the branch")
+
+
 def test_steps_stages_and_openings_may_be_chosen(x):
     net = network(*[Block] * 4)
     every = nb.trace(net, x)
