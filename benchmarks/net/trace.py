@@ -90,10 +90,11 @@ def foreign(size: Size):
     net = foreign_network((64, 128, 256, 512), 2)
     plain = Contestant("plain pass", runner(net, images))
     first, all_of_them = (functools.partial(nb.trace, net, [images] * count) for count in (1, 1 + more))
-    further = Contestant("nb.trace, a further batch", all_of_them, fixed=first, per=more)
+    further = Contestant("nb.trace, a further batch", all_of_them, fixed=first, per=more, warm=all_of_them)
     yield from size.compare("ResNet-18 in plain torch", further, {plain: at_most(1.15)})
     gated = foreign_network((16, 32, 64), 9, gated=True)
-    ours = Contestant("nb.trace, the first", functools.partial(nb.trace, gated, images))
+    whole = functools.partial(nb.trace, gated, images)
+    ours = Contestant("nb.trace, the first", whole, warm=whole)
     plain = Contestant("plain pass", runner(gated, images))
     yield from size.compare("27 gated blocks, 32 images", ours, {plain: at_most(2.0)})
 
