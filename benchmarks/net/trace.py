@@ -17,7 +17,7 @@ import netbridge as nb
 import odelab as ol
 from benchmarks.harness.rows import Row, at_most
 from benchmarks.harness.timing import Contestant
-from benchmarks.net.networks import Size, network, runner
+from benchmarks.net.networks import Size, foreign_network, network, runner
 
 GOALS = {56: 1.03, 164: 1.10}
 ROUNDOFF = 1e-6  # relative, of an index of maps in single precision
@@ -84,6 +84,21 @@ def tracing(size: Size):
         yield peak_row(work, runner(net, images), functools.partial(trace_nsi, net, images))
 
 
+def foreign(size: Size):
+    """somebody else's network against plain passes: a batch after the first of a ResNet-18, and the first of all"""
+    images, more = size.images()[:32], 8
+    net = foreign_network((64, 128, 256, 512), 2)
+    plain = Contestant("plain pass", runner(net, images))
+    first, all_of_them = (functools.partial(nb.trace, net, [images] * count) for count in (1, 1 + more))
+    further = Contestant("nb.trace, a further batch", all_of_them, fixed=first, per=more, warm=all_of_them)
+    yield from size.compare("ResNet-18 in plain torch", further, {plain: at_most(1.15)})
+    gated = foreign_network((16, 32, 64), 9, gated=True)
+    whole = functools.partial(nb.trace, gated, images)
+    ours = Contestant("nb.trace, the first", whole, warm=whole)
+    plain = Contestant("plain pass", runner(gated, images))
+    yield from size.compare("27 gated blocks, 32 images", ours, {plain: at_most(2.0)})
+
+
 def peak_row(work: str, plain: Callable, traced: Callable) -> Row:
     ours, theirs = (peak_bytes(run) / 2**20 for run in (traced, plain))
     return Row(work, "nb.trace, peak memory", "plain pass", ours, theirs, ours / theirs, goal=at_most(1.01), unit="MiB")
@@ -123,4 +138,4 @@ def tuned(size: Size):
     yield Row(f"ResNet-{depth}", "nb.trace(tune=True)", "plain pass, untuned", ours, theirs, ratio, goal=goal, unit="s")
 
 
-SECTIONS: dict[str, Callable] = {"tracing": tracing, "tuned": tuned}
+SECTIONS: dict[str, Callable] = {"tracing": tracing, "foreign": foreign, "tuned": tuned}

@@ -3,7 +3,7 @@
 import inspect
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any, TypeVar
 
 import numpy as np
@@ -109,6 +109,39 @@ def part_of(batch, indices):
     """Some images of a batch: of every tensor with as many entries as there are images."""
     images = length(batch)
     return map_tensors(batch, lambda tensor: tensor[indices] if tensor.ndim and len(tensor) == images else tensor)
+
+
+class Samples:
+    """Along which axis a network has the samples; what watches it has them along the first.
+
+    call    call(net, batch) as the user says it; None: the network is given the batch
+    axis    `batch_axis` of the user; None where it is not known
+    """
+
+    def __init__(self, call: Callable | None = None, axis: int | None = None):
+        if axis is not None and not (isinstance(axis, int) and axis >= 0):
+            raise ValueError(f"`batch_axis` must be a whole number from 0 on, got {axis!r}.")
+        self.plain, self.axis = call or run, axis
+
+    def in_front(self, batch):
+        """A batch with the samples along the first axis."""
+        axis = self.axis
+        if axis and all(one.ndim <= axis for one in tensors(batch)):
+            raise ValueError(f"`batch_axis` = {axis}: no tensor of a batch has so many axes; they count from 0.")
+        return map_tensors(batch, lambda one: one.movedim(axis, 0) if one.ndim > axis else one) if axis else batch
+
+    def in_place(self, batch):
+        """A batch with the samples where the network has them."""
+        axis = self.axis
+        return map_tensors(batch, lambda one: one.movedim(0, axis) if one.ndim > axis else one) if axis else batch
+
+    def first(self, batch, count: int):
+        """The first samples of a batch, in front."""
+        return part_of(self.in_front(batch), slice(0, count))
+
+    def call(self, net, batch):
+        """Runs the network on a batch with the samples along the first axis."""
+        return self.plain(net, self.in_place(batch))
 
 
 def sample_of(batch, avoided: Set[int] = frozenset()):

@@ -14,13 +14,15 @@ def tensors(value) -> list[torch.Tensor]:
     """The tensors in nested tuples, lists, mappings and dataclasses."""
     if isinstance(value, torch.Tensor):
         return [value]
+    if value is None or isinstance(
+        value, int | float | str
+    ):  # most arguments of operations; a Mapping is looked for long
+        return []
     if isinstance(value, Mapping):
         value = list(value.values())
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = [getattr(value, field.name) for field in dataclasses.fields(value)]
-    if isinstance(value, tuple | list):
-        return [tensor for part in value for tensor in tensors(part)]
-    return []
+    return [tensor for part in value for tensor in tensors(part)] if isinstance(value, tuple | list) else []
 
 
 def first_tensor(value) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from netbridge.foreign.flow import Flow
 from netbridge.foreign.operations import Factor, Place
-from netbridge.foreign.vocabulary import LAYOUTS
+from netbridge.foreign.vocabulary import EXPANDING, LAYOUTS, RESIZING, TRANSPARENT
 
 Polynomial = dict[tuple, float]
 ONE: Polynomial = {(): 1.0}
@@ -17,6 +17,10 @@ DEEPEST = 12  # sums and products within each other
 
 class Algebra(Flow):
     """Multiplies out what stands at the arguments of operations."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.expansions: dict[tuple, Polynomial] = {}
 
     def factor_key(self, factor: Factor):
         """What must be equal for two factors to be the same one; a number is, where it is written once."""
@@ -58,6 +62,12 @@ class Algebra(Flow):
         return inside
 
     def expanded_value(self, value, depth: int = 0) -> Polynomial:
+        """What is known of something: a polynomial in things that are no sums."""
+        if (value, depth) not in self.expansions:
+            self.expansions[value, depth] = self.expand(value, depth)
+        return self.expansions[value, depth]
+
+    def expand(self, value, depth: int) -> Polynomial:
         alone = {((value, 1),): 1.0}
         if value[0] != "result" or depth > DEEPEST:
             return alone
@@ -71,7 +81,7 @@ class Algebra(Flow):
         if name in ("full", "full_like", "new_full"):
             known = [number for number in operation.numbers if number is not None]
             return {(): known[-1]} if known else alone
-        if self.is_transparent(i) or (name in LAYOUTS and self.takes_all(i)) or name in ("expand", "expand_as"):
+        if self.is_transparent(i) or self.takes_all(i) or self.broadcasts(i) or self.passes_constant(i):
             source = self.argument(Place(i, (0,)))
             return self.expanded_value(source, depth) if isinstance(source, tuple) else alone
         pair = [self.argument(Place(i, (k,))) for k in range(min(2, len(operation.operands)))]
@@ -105,7 +115,20 @@ class Algebra(Flow):
         operation = self.operations[i]
         if operation.name == "getitem":
             return self.is_layout(i) or not any(map(str.isdigit, operation.details))
-        return operation.name != "roll"
+        return operation.name in LAYOUTS and operation.name != "roll"
+
+    def passes_constant(self, i: int) -> bool:
+        """Does this operation return the constant that it is given, as a cast does?"""
+        operation = self.operations[i]
+        return operation.name in TRANSPARENT and not (self.live[i] or operation.whole or self.is_unique(operation))
+
+    def broadcasts(self, i: int) -> bool:
+        """Does this operation repeat numbers along axes of length 1 alone, as a sum or product does by itself?"""
+        operation = self.operations[i]
+        if operation.name not in EXPANDING | RESIZING or len(operation.inputs) != 1:
+            return operation.name == "expand"
+        narrow, wide = self.operations[operation.inputs[0]].shape, operation.shape
+        return all(one in (1, two) for one, two in zip(narrow[::-1], wide[::-1], strict=False))
 
     def is_negative(self, i: int) -> bool:
         operation = self.operations[i]
@@ -140,7 +163,10 @@ def inverse(polynomial: Polynomial) -> Polynomial:
     if len(polynomial) != 1:
         return {((("sum", tuple(sorted(polynomial.items(), key=repr))), -1),): 1.0}
     ((key, number),) = polynomial.items()
-    return {tuple((what, -power) for what, power in key): 1 / number}
+    total = {(): 1 / number}
+    for what, power in key:
+        total = multiply(total, dict(what[1]) if what[0] == "sum" and power == -1 else {((what, -power),): 1.0})
+    return total
 
 
 def is_one(polynomial: Polynomial) -> bool:

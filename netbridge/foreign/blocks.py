@@ -51,10 +51,11 @@ def foreign_tracer_of(net: nn.Module, call, batch, kinds: tuple[str, ...] | None
         if adaptive := [module or type(net).__name__ for module in solving(first.operations, (ADAPTIVE,))]:
             warned.append(
                 f"the steps in {adaptive} are chosen by an adaptive solver for all images of a batch together: their "
-                "number, their sizes and so the indices depend on which images a batch holds."
+                "number, their sizes and so the indices depend on which images a batch holds (batch_size=...); `steps` "
+                "takes others."
             )
         for note in warned:
-            warnings.warn(note, stacklevel=4)
+            warnings.warn(note, stacklevel=6)
         tracer.notes += [*warned, *notes_on_products(first, tracer.steps)]
         return tracer
     if out_of_sight and (named is None or SLOPE in (kinds or ())):
@@ -85,7 +86,7 @@ class OtherAxis(ValueError):
     def __init__(self, axis: int, mixed: list[str]):
         super().__init__(
             f"`images`: the states of {mixed} of one row depend on other rows, so that the rows of the first axis are "
-            f"no samples of their own (tokens?). Along axis {axis} they are: nb.trace(net, images, batch_axis={axis})."
+            f"no samples of their own (tokens?). Along axis {axis} they are: batch_axis={axis} says so."
         )
         self.axis = axis
 

@@ -1,19 +1,20 @@
 """What a caller decides about somebody else's network where the rule decides otherwise."""
 
 import fnmatch
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from netbridge.foreign.operations import Operation, Step
 
 VERDICTS = ("slope", "left", "right")
+Factors = Mapping[str, str] | Callable[[str, str], str | None]
 
 
 class Choices(NamedTuple):
     """The arguments of `nb.trace` of the same names.
 
     factors     {where: what}: of the products formed there, "slope" makes each a part of the slope; "left" and "right"
-                make that argument the step size
+                make that argument the step size; or a function of module and line that says so, or None for the rule
     stage       the stage of every step, in order, or {name: stage} for some
     first       whether each step opens a stage, in order, or {name: bool} for some
     steps       where the steps are; None: wherever they are found
@@ -22,7 +23,7 @@ class Choices(NamedTuple):
     A place is the name of a module or step, with * for anything, or the end of "file:line" of the code.
     """
 
-    factors: Mapping[str, str] = {}
+    factors: Factors | None = None
     stage: Any = None
     first: Any = None
     steps: Any = None
@@ -30,11 +31,14 @@ class Choices(NamedTuple):
 
     def verdict(self, operation: Operation) -> str | None:
         """What the caller wants of a product."""
-        fitting = [(where, what) for where, what in self.factors.items() if is_at(operation, where)]
-        for where, what in fitting:
-            if what not in VERDICTS:
+        if callable(self.factors):
+            said = [(operation.line, self.factors(operation.module, operation.line))]
+        else:
+            said = [(where, what) for where, what in (self.factors or {}).items() if is_at(operation, where)]
+        for where, what in said:
+            if what not in VERDICTS and not (what is None and callable(self.factors)):
                 raise ValueError(f"`factors` must say one of {VERDICTS} of {where!r}, got {what!r}.")
-        return fitting[-1][1] if fitting else None
+        return said[-1][1] if said else None
 
     def takes(self, step: Step, addition: Operation) -> bool:
         """Does the caller want this step?"""
@@ -50,7 +54,8 @@ class Choices(NamedTuple):
         """Raises ValueError where a place is none of this network's; `solving` are the modules in which solvers run."""
         products = [one for one in operations if one.name in ("mul", "div", "addcmul", "addcdiv")]
         sums = [operations[step.addition] for step in steps]
-        for argument, places, known in (("factors", self.factors, products), ("steps", self.steps or (), sums)):
+        named = () if callable(self.factors) else self.factors or ()
+        for argument, places, known in (("factors", named, products), ("steps", self.steps or (), sums)):
             for where in places:
                 names = [*(step.name for step in steps), *solving] if argument == "steps" else []
                 if not any(is_at(one, where) for one in known) and not fnmatch.filter(names, where):

@@ -36,6 +36,10 @@ class Graph(Sums):
         back = [step for step in found if self.reaches_back(step, found, regions[step.addition])]
         found = [step for step in found if step not in back]
         outermost = [step for step in found if not any(self.is_inside(step, regions[o.addition], o) for o in found)]
+        sums = {step.addition for step in every}
+        back = [
+            step for step in back if not any(self.is_explained(step, regions[o.addition], o, sums) for o in outermost)
+        ]
         named = number_names(outermost)
         if self.choices.steps is None:
             return named, back
@@ -71,6 +75,11 @@ class Graph(Sums):
                 reached.add(i)
                 waiting.extend(self.users[i])
         return not (reached - {outer.addition}) & set(self.outputs)
+
+    def is_explained(self, step: Step, region: set[int], outer: Step, sums: set[int]) -> bool:
+        """Is this sum inside another, none of whose branches is itself a sum of state and branch, a later state?"""
+        leaves = {self.resolve(self.source(branch.place), layouts=True) for branch in outer.branches}
+        return not leaves & sums and self.is_inside(step, region, outer)
 
     def follow_tail(self, addition: int, origins: set[int]) -> tuple[int | None, tuple[str, ...]]:
         """The next state if a step starts from it, and the names of the operations between."""
@@ -119,7 +128,8 @@ class Graph(Sums):
 
     def is_partial(self, step: Step) -> bool:
         """Is the shortcut a slice of the state, so that the step changes a part of it only?"""
-        names = {self.operations[j].name for j in self.between(step.state, self.source(step.shortcut))}
+        way = self.between(step.state, self.source(step.shortcut))
+        names = {self.operations[j].name for j in way if not self.is_layout(j)}
         return bool(names & SLICES) and names <= SLICES | TRANSPARENT
 
     def find_joined(self, steps: list[Step]) -> list[str]:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from netbridge.foreign.algebra import Algebra
-from netbridge.foreign.vocabulary import EXPANDING, LAYOUTS, POINTWISE, TRANSPARENT
+from netbridge.foreign.vocabulary import EXPANDING, LAYOUTS, POINTWISE, RESIZING, TRANSPARENT
 
 EPSILON = 1e-2  # what is added to a statistic, at most, to keep it from zero
 INFINITE = (-math.inf, math.inf)
@@ -38,7 +38,6 @@ DEGREES = {
 }
 KEEPING = LAYOUTS | EXPANDING | {"interpolate", "cat", "stack", "mean", "amax", "amin"}
 SPREADING = EXPANDING | LAYOUTS | POINTWISE | TRANSPARENT | {"cat", "concat", "concatenate", "stack"}
-RESIZING = {"interpolate", "upsample", "upsample_nearest", "upsample_bilinear"}
 JOINING = {"mul", "matmul", "bmm", "mm", "mv", "einsum", "dot", "inner"}  # their degrees add
 
 
@@ -225,8 +224,9 @@ class Judging(Algebra):
         return found
 
     def is_bounded(self, atom: Atom) -> bool:
-        """Does a factor lie between 0 and some number?"""
+        """Does a factor lie between 0 and some number, which may be negative?"""
         low, high = self.ranges[atom.operation]
+        low, high = (-high, -low) if high <= 0 else (low, high)
         return low > 0 if atom.inverse else low >= 0 and high < math.inf
 
 

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from netbridge.common.nested_tensors import map_tensors, tensors
+from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import Step
 from netbridge.foreign.vocabulary import LAYOUTS, POINTWISE, SHAPED, TRANSPARENT
 from netbridge.foreign.watching import Pass, Watching, track_modules
@@ -18,6 +19,7 @@ ROW_BY_ROW = (
     "rms_norm instance_norm max_pool1d max_pool2d avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d "
     "adaptive_max_pool2d interpolate pad embedding glu expand expand_as".split()
 )  # whatever they are given, row by row of the first axis
+REDUCING = set("mean sum amax amin max min var std norm linalg_norm linalg_vector_norm".split())  # noqa: SIM905
 TOLERANCE = 1e-5  # relative; products of matrices may round differently
 
 
@@ -27,8 +29,8 @@ def find_mixed(net: nn.Module, call, sample, seen: Pass, steps: list[Step]) -> l
     Two more passes, one of them with another first row; none where every operation works row by row.
     """
     graph = seen.graph()
-    alive = (one for i, one in enumerate(seen.operations) if graph.live[i])
-    if all(one.name in ROW_BY_ROW or is_fixed_norm(one, net) for one in alive):
+    alive = [i for i in range(len(seen.operations)) if graph.live[i]]
+    if all(seen.operations[i].name in ROW_BY_ROW or is_within_rows(graph, i, net) for i in alive):
         return []
     rows = len(next(iter(tensors(sample))))
     before, after = (states(net, call, one, seen, steps) for one in (sample, map_tensors(sample, other_first(rows))))
@@ -41,9 +43,13 @@ def find_mixed(net: nn.Module, call, sample, seen: Pass, steps: list[Step]) -> l
     return mixed
 
 
-def is_fixed_norm(operation, net: nn.Module) -> bool:
-    """Is this a batch normalisation by statistics that it keeps?"""
-    return operation.name == "batch_norm" and not net.get_submodule(operation.module).training
+def is_within_rows(graph: Graph, i: int, net: nn.Module) -> bool:
+    """Is this a normalisation by statistics that are kept, or a mean or another reduction over what is no sample?"""
+    operation, images = graph.operations[i], graph.images
+    if operation.name == "batch_norm":
+        return not net.get_submodule(operation.module).training
+    shapes = [operation.shape, *(graph.operations[j].shape for j in graph.sources(i))]
+    return operation.name in REDUCING and all(shape[:1] == (images,) and shape.count(images) == 1 for shape in shapes)
 
 
 def other_first(rows: int):

@@ -30,6 +30,7 @@ class SolverSteps:
     def __init__(self, recorder: Recorder, within):
         self.recorder, self.within = recorder, within
         self.taken: dict[float, tuple[str, bool]] = {}  # the module that solves, and whether it is the first step
+        self.rows: list[int] = []  # where they stand among all steps
 
     def add(self, module: str, first: bool, h: float, before: torch.Tensor, after: torch.Tensor) -> None:
         """Take a step of size h from `before` to `after`, the slope of which is what the method makes of all stages."""
@@ -47,6 +48,7 @@ class SolverSteps:
             return own
         order = sorted(self.recorder.below)
         self.recorder.renumber(order)
+        self.rows = [place for place, k in enumerate(order) if k in self.taken]
         places, modules = Places(), [module for module, _ in self.taken.values()]
         seen = dict.fromkeys(modules, 0)
         for place, k in enumerate(order):

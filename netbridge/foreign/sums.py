@@ -84,6 +84,8 @@ class Sums(Judging):
             return None
         source = self.dominator[summands[0].branch.place.operation]  # of a stack, not of its sum
         state, identity = self.resolve(source), True
+        if self.is_multiple(summands, {source, state}):
+            return None
         reading = self.read(summands, {source, state}, self.scaling_behind(i)[0])
         if reading is None and (context := self.find_conditional(summands)) is not None:
             state, reading = context, self.read(summands, {context}, 1.0)
@@ -301,11 +303,7 @@ class Sums(Judging):
             return None
         shortcut = at_state[0]
         fixed = [term for term in at_state if term.is_constant]
-        if not others and all(term.is_constant for term in at_state):
-            return None
         total = self.polynomial(term.factors for term in at_state)
-        if not others and set(total) <= {()}:
-            return None  # (1 - g) x + g x is the state
         sizes, leaves = self.equal_coefficients(others) or self.shared_factors(others) if others else (None, others)
         if set(total) <= {()} and all(outer * self.polynomial([t.factors]).get((), outer) <= 0 for t in at_state):
             return None  # 2 f - x leads on from f, as in a leapfrog
@@ -328,6 +326,13 @@ class Sums(Judging):
         branching = [*others, *moving]
         tableau, sizes, leaves = self.split_coefficients(branching, ends)
         return Reading(shortcut.place, self.branches(leaves), sizes, scaled, tableau, shortcut.layouts)
+
+    def is_multiple(self, summands: list[Summand], ends: set[int]) -> bool:
+        """Is a sum the state times something that is not computed from it, as 0.5 x + x and g x + (1 - g) x are?"""
+        terms = [term for summand in summands for term in self.terms(term_of(summand), ends)]
+        alone = all(term.leaf in ends and not term.own for term in terms) and len(set(map(self.key_of, terms))) == 1
+        total = self.polynomial(term.factors for term in terms)
+        return alone and (set(total) <= {()} or all(term.is_constant for term in terms))
 
     def is_rolled(self, term: Term) -> bool:
         return any(self.operations[i].name == "roll" for i in term.moved)
@@ -409,7 +414,7 @@ class Sums(Judging):
     def at_sum(self, terms: list[Term], rest: list[Term], sizes: tuple[Product, ...]) -> list[Term]:
         """One term for all, where they are the summands of one sum whose factors are the step size."""
         shared = set(sizes[0]) if sizes else set()
-        for place, layouts, count in reversed(terms[0].around):
+        for place, layouts, count in reversed(terms[0].around) if len(sizes) < 2 else ():
             inside = all((place, layouts, count) in term.around for term in terms)
             if inside and set(terms[0].factors[:count]) == shared:
                 return [Term(self.source(place), place, layouts)]
@@ -449,17 +454,23 @@ class Sums(Judging):
             if i in seen or i <= max(ends) or not self.live[i]:
                 continue
             seen.add(i)
-            if i != term.leaf and self.is_argument(i, leaves):
+            if i != term.leaf and self.is_argument(i, leaves, ends):
                 continue
             operation = self.operations[i]
             found.append((operation.name, operation.module, operation.details, operation.constants))
             waiting.extend(self.sources(i))
         return tuple(sorted(found, key=repr))
 
-    def is_argument(self, i: int, leaves: set[int]) -> bool:
-        """Is this a sum of which other leaves are summands?"""
-        summands = self.summands(i)
-        return any(self.same[t.leaf] in leaves for s in summands for t in self.terms(term_of(s), set()))
+    def is_argument(self, i: int, leaves: set[int], ends: set[int]) -> bool:
+        """Is this a multiple of the state, or a sum of which other leaves are summands?"""
+        parts, found = [Term(i, Place(i, ()))], []
+        for part in parts:
+            for term in self.terms(part, ends):
+                known = term.leaf in ends or self.same[term.leaf] in leaves
+                inside = [] if known else list(map(term_of, self.summands(term.leaf)))  # a sum that is used twice
+                parts += inside
+                found += [] if inside else [term.leaf]
+        return all(leaf in ends for leaf in found) or any(self.same[leaf] in leaves for leaf in found if leaf != i)
 
     def scaling_behind(self, i: int) -> tuple[float, int]:
         """The number by which all of a sum is multiplied afterwards, and the last operation that does so."""
@@ -491,7 +502,8 @@ class Sums(Judging):
         """The state of x + f(x, c), whose branch sees something else beside it: another sequence, a time, a class.
 
         None where there is none: where c goes on as the state does (a momentum, the halves of a reversible network,
-        x_{n-1} + f(x_n)), a sum on the way to the branch has a summand that is not computed from x.
+        x_{n-1} + f(x_n)), a sum on the way to the branch has a summand that is not computed from x. And x + c x is
+        (1 + c) x.
         """
         for k, summand in enumerate(summands if len(summands) == 2 else ()):
             other, state = summands[1 - k], self.resolve(summand.operand)
@@ -499,6 +511,8 @@ class Sums(Judging):
             if summand.branch.factors or other.branch.factors or other.operand not in way:
                 continue
             sums = [[self.resolve(one.operand) for one in self.summands(i)] for i in way]
+            if all(term.leaf == state for term in self.terms(term_of(other), {state})):
+                continue
             if all(i == state or i in way for ends in sums for i in ends):
                 return state
         return None

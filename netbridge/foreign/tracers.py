@@ -51,6 +51,7 @@ class StepTracer:
         chosen, _ = choose(every, named)
         self.own = Places([every[i].name for i in chosen], [stage[i] for i in chosen], [opens[i] for i in chosen])
         self.places = self.own  # after a pass, those with the steps of solvers
+        self.rows_of_solvers: list[int] = []  # where their steps stand among all
         self.count: int | None = None  # of all steps of a pass
         if named is not None:
             self.rename()
@@ -99,7 +100,7 @@ class StepTracer:
 
     def arrange(self, taken: SolverSteps):
         """Puts the steps of solvers among the others; all batches must have as many."""
-        self.places = taken.arrange(self.own)
+        self.places, self.rows_of_solvers = taken.arrange(self.own), taken.rows
         before, self.count = self.count, len(self.places.names)
         if before not in (None, self.count):
             raise ValueError(

@@ -26,14 +26,8 @@ LAYOUTS = set(
     "squeeze unsqueeze roll getitem".split()
 )  # the same numbers in another order: the norm of a sample does not change
 JOINS = {"cat", "concat", "concatenate", "stack", "setitem", "index_put", "index_copy", "where", "fold"}
-EXPANDING = {
-    "expand",
-    "expand_as",
-    "broadcast_to",
-    "repeat",
-    "tile",
-    "repeat_interleave",
-}  # the same numbers several times
+EXPANDING = set("expand expand_as broadcast_to repeat tile repeat_interleave".split())  # noqa: SIM905  # the same numbers
+RESIZING = {"interpolate", "upsample", "upsample_nearest", "upsample_bilinear"}  # one number a map is repeated, too
 POINTWISE = (ACTIVATIONS - {"softmax"}) | set(
     "add sub mul div neg abs absolute sign square sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos "  # noqa: SIM905
     "atan sinh cosh erf pow reciprocal round floor ceil trunc frac fix maximum minimum where gt ge lt le eq ne rpow "

@@ -5,6 +5,7 @@ A function mode of torch sees every torch function of a pass, branches of Python
 
 import contextlib
 import functools
+import os
 import sys
 import weakref
 from typing import Any
@@ -17,7 +18,10 @@ from netbridge.common.nested_tensors import first_tensor, tensors
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import UNSEEN, Operation
 from netbridge.foreign.solvers import watch_solvers
-from netbridge.foreign.vocabulary import LAYOUTS, LIKE, describe, is_number
+from netbridge.foreign.vocabulary import LAYOUTS, LIKE, TRANSPARENT, describe, is_number
+
+PASSED_BY = tuple(os.path.join(os.path.dirname(path), "") for path in (__file__, torch.__file__))
+SPELLED_OUT = nn.modules.transformer.__file__  # of torch's own modules, in which there are sums
 
 
 class Pass:
@@ -178,6 +182,7 @@ class Watching(TorchFunctionMode):
                 probe(arguments, repeat)
         operands = tuple(map(self.number, arguments))
         result = func(*args, **kwargs)
+        in_place = raw.startswith(("__i", "__setitem")) or (raw.endswith("_") and not raw.endswith("__"))
         made = first_tensor(result)
         if made is None and raw == "__setitem__" and isinstance(args[0], torch.Tensor):
             made = result_of = args[0]
@@ -192,7 +197,6 @@ class Watching(TorchFunctionMode):
             operation = ahead if ahead.shape == made.shape else ahead._replace(shape=tuple(made.shape), again=again)
         else:
             self.same_way = False
-            in_place = raw.startswith("__i") or (raw.endswith("_") and not raw.endswith("__"))
             numbers = tuple(float(a) if is_number(a) else None for a in arguments)
             details = repr([shown(value) for value in (*arguments, *sorted(kwargs.items()))])
             constants = tuple(map(self.constant, (*arguments, *kwargs.values())))
@@ -203,7 +207,7 @@ class Watching(TorchFunctionMode):
         self.operations.append(operation)
         for tensor in tensors(result_of):
             self.give_number(tensor, count)
-        if args and made is args[0]:
+        if args and made is args[0] and (in_place or name not in LAYOUTS | TRANSPARENT):  # these may return their own
             self.pass_on_change(made, count)
         if self.same_way:
             for probe in self.behind.get(count, ()):
@@ -257,12 +261,11 @@ def shown(value) -> Any:
 
 
 def line_of_user() -> str:
-    """File and line of the innermost code that runs which is neither ours nor a part of torch's functions."""
+    """File and line of the innermost code that runs which is neither ours nor torch's, but for its transformers."""
     frame: Any = sys._getframe(2)
     while frame is not None:
         path = frame.f_code.co_filename
-        parts = path.replace("\\", "/")
-        if "/netbridge/foreign/" not in parts and ("/torch/" not in parts or "/torch/nn/modules/" in parts):
+        if path == SPELLED_OUT or not path.startswith(PASSED_BY):
             return f"{path}:{frame.f_lineno}"
         frame = frame.f_back
     return ""

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from netbridge.common.batches import images_of, to_network
+from netbridge.common.batches import Samples, images_of, to_network
 from netbridge.common.nested_tensors import first_tensor
 from netbridge.common.preservation import preserve, unwrap
 from netbridge.model.network import Network
@@ -73,7 +73,12 @@ class PerturbationBound:
 
 
 def perturbation_bound(
-    net: nn.Module, images: torch.Tensor, blocks=None, size: float = 1e-3, search: int = 10
+    net: nn.Module,
+    images: torch.Tensor,
+    blocks=None,
+    size: float = 1e-3,
+    search: int = 10,
+    batch_axis: int | None = None,
 ) -> PerturbationBound:
     """Bound how far a perturbation can grow through a network, and measure how far it does (Theorem 6.1 of ASR).
 
@@ -81,12 +86,13 @@ def perturbation_bound(
     that these images showed, L the product of the norms of the branch's layers. A perturbation is followed
     through all blocks, first in a random direction, then turned towards the one that grows most.
 
-    net     a network, ours or anybody's, whose branches are made of convolutions (with any padding, also with
-            weight_norm or spectral_norm), linear layers, batch normalisations, activations, pools and dropout
-    images  a batch (N, channels, height, width)
-    blocks  names of the blocks in order; by default those that `nb.block_states` finds
-    size    of the perturbation, relative to the norm of the state before the first block; 1e-3
-    search  how many times its direction is turned towards faster growth; 10
+    net         a network, ours or anybody's, whose branches are made of convolutions (with any padding, also with
+                weight_norm or spectral_norm), linear layers, batch normalisations, activations, pools and dropout
+    images      a batch (N, channels, height, width)
+    blocks      names of the blocks in order; by default those that `nb.block_states` finds
+    size        of the perturbation, relative to the norm of the state before the first block; 1e-3
+    search      how many times its direction is turned towards faster growth; 10
+    batch_axis  along which axis of `images` the samples stand, as in `nb.trace`
 
     Returns a PerturbationBound with, per block, `names`, `alpha`, `lipschitz`, `shortcut`, `factor`, `bound` and
     `measured`; `proved` is False where a step size depends on the image (`live`), for which the theorem is not proved.
@@ -102,16 +108,27 @@ def perturbation_bound(
     """
     if not size > 0:
         raise ValueError(f"`size` must be positive, got {size!r}.")
-    net = unwrap(net)
+    net, samples = unwrap(net), Samples(axis=batch_axis)
     images = to_network(net, images_of(images))
     with preserve(net):
-        found = blocks_of(net, images, blocks)
-        states = block_states(net, images, blocks)
+        found = blocks_of(net, images, blocks, batch_axis)
+        states = block_states(net, images, list(found), batch_axis)
+        check_axis(samples, states, found)
+        states = {name: samples.in_front(state) for name, state in states.items()}
         norms = [block_norms(name, block, widen(states[name])) for name, block in found.items()]
-        measured = measured_growth(net, images, states, found, size, search)
+        measured = measured_growth(net, images, samples, states, found, size, search)
     names, alpha, lipschitz, shortcut, live = zip(*norms, strict=True)
     still = tuple(name for name, alive in zip(names, live, strict=True) if alive)
     return PerturbationBound(names, np.array(alpha), np.array(lipschitz), np.array(shortcut), measured, still)
+
+
+def check_axis(samples: Samples, states: dict[str, torch.Tensor], blocks: dict[str, nn.Module]):
+    """Each block must be the same function of its samples wherever they stand: its layers are looked at one by one."""
+    for name, state in states.items() if samples.axis else ():
+        with torch.no_grad():
+            there, here = (first_tensor(blocks[name](x.clone())) for x in (state, samples.in_front(state)))
+        if not torch.allclose(samples.in_front(there), here, rtol=1e-4, atol=1e-5):
+            raise ValueError(f"block {name!r} mixes rows, so that the norms of its layers are not known.")
 
 
 def block_norms(name: str, block: nn.Module, states: torch.Tensor):
@@ -179,9 +196,11 @@ def power_iteration(forward: Callable, backward: Callable, like: torch.Tensor) -
     return norm
 
 
-def measured_growth(net, images, inputs, blocks: dict[str, nn.Module], size: float, search: int) -> np.ndarray:
+def measured_growth(
+    net, images, samples: Samples, inputs, blocks: dict[str, nn.Module], size: float, search: int
+) -> np.ndarray:
     """epsilon_{t+1} / epsilon_0 after every block, the largest over images and over the perturbations tried, (T,)."""
-    states = outputs(net, images, blocks, None)
+    states = outputs(net, images, samples, blocks, None)
     check_chain(net, states, inputs)
     start = states[0].detach()
     axes = tuple(range(1, start.ndim))
@@ -191,7 +210,7 @@ def measured_growth(net, images, inputs, blocks: dict[str, nn.Module], size: flo
     for turn in range(search + 1):
         delta = scale * direction / torch.linalg.vector_norm(direction, dim=axes, keepdim=True)
         delta.requires_grad_(turn < search)
-        moved = outputs(net, images, blocks, delta)[1:]
+        moved = outputs(net, images, samples, blocks, delta)[1:]
         distances = [distance_of(new, old.detach()) for new, old in zip(moved, states[1:], strict=True)]
         grown = torch.stack(distances).detach() / distance_of(delta.detach(), torch.zeros_like(start))
         largest = np.maximum(largest, grown.amax(1).double().cpu().numpy())
@@ -205,13 +224,13 @@ def distance_of(new, old) -> torch.Tensor:
     return torch.linalg.vector_norm((new - old).flatten(1), dim=1)
 
 
-def outputs(net: nn.Module, images, blocks: dict[str, nn.Module], delta) -> list[torch.Tensor]:
-    """The state before the first block, `delta` added to it, and the state after every block."""
+def outputs(net: nn.Module, images, samples: Samples, blocks: dict[str, nn.Module], delta) -> list[torch.Tensor]:
+    """The state before the first block, `delta` added to it, and the state after every block; samples in front."""
     states: list[torch.Tensor] = []
 
     def shift(_, args):
-        state = args[0].clone() if delta is None else args[0] + delta
-        states.append(state)
+        state = args[0].clone() if delta is None else args[0] + samples.in_place(delta)
+        states.append(samples.in_front(state))
         return (state.clone(), *args[1:])
 
     with contextlib.ExitStack() as stack, torch.set_grad_enabled(delta is not None and delta.requires_grad):
@@ -228,9 +247,10 @@ def outputs(net: nn.Module, images, blocks: dict[str, nn.Module], delta) -> list
             for place, block in enumerate(blocks.values()):
                 if place == 0:
                     stack.callback(block.register_forward_pre_hook(shift).remove)
-                stack.callback(
-                    block.register_forward_hook(lambda _, args, out: states.append(first_tensor(out).clone())).remove
+                leave = block.register_forward_hook(
+                    lambda _, args, out: states.append(samples.in_front(first_tensor(out).clone()))
                 )
+                stack.callback(leave.remove)
         with tell_in_words():
             net(images.clone())  # a network may change what it is given
     return states

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 import odelab as ol
-from netbridge.common.batches import run
+from netbridge.common.batches import Samples
 from netbridge.common.nested_tensors import map_tensors, tensors
 from netbridge.common.preservation import Saved, preserve, run_uncompiled, save_generators, unwrap
 from netbridge.foreign.tracers import ATTEMPTS, OTHER_WAY
@@ -29,17 +29,23 @@ from odelab.arrays import norm
 
 
 def nsi_with_gradients(
-    net: nn.Module, images: torch.Tensor, of: str = "slope", blocks=None, call: Callable | None = None
+    net: nn.Module,
+    images: torch.Tensor,
+    of: str = "slope",
+    blocks=None,
+    call: Callable | None = None,
+    batch_axis: int | None = None,
 ) -> tuple[Any, torch.Tensor, torch.Tensor]:
     """A forward pass with the neural stiffness index of every counted block, all with gradients.
 
-    net     a network, of netbridge or anybody's, in training or in evaluation mode; it is used as it stands. Anybody
-            else's is looked at first, in two passes without gradients, of which nothing stays: its buffers and the
-            random generators are put back. In a training loop `nb.stiffness_term` looks only once
-    images  a batch (N, ...), prepared as the network expects it
-    of      "slope": ||f(x_t)|| / ||x_t||, the branch before its step size; "increment": ||x_{t+1} - x_t|| / ||x_t||
-    blocks  names of blocks, modules, or a class of modules, as in `nb.trace`
-    call    call(net, images), where net(images) is not enough
+    net         a network, of netbridge or anybody's, in training or in evaluation mode; it is used as it stands.
+                Anybody else's is looked at first, in two passes without gradients, of which nothing stays: its buffers
+                and the random generators are put back. In a training loop `nb.stiffness_term` looks only once
+    images      a batch (N, ...), prepared as the network expects it
+    of          "slope": ||f(x_t)|| / ||x_t||, the branch before its step size; "increment": ||x_{t+1} - x_t|| / ||x_t||
+    blocks      names of blocks, modules, or a class of modules, as in `nb.trace`
+    call        call(net, images), where net(images) is not enough
+    batch_axis  along which axis of `images` the samples stand, as in `nb.trace`
 
     Returns (outputs, nsi, stage): what the network answers; a tensor (N, T) in at least single precision, for the T
     blocks that `nb.trace` counts (none that opens a stage); the stage of each of them, as `ol.tns` takes it. Raises
@@ -55,12 +61,17 @@ def nsi_with_gradients(
     """
     net = unwrap(net)
     with run_uncompiled():
-        return Observer(net, call or run, of, blocks)(images)
+        return Observer(net, Samples(call, batch_axis), of, blocks)(images)
 
 
 @contextlib.contextmanager
 def stiffness_term(
-    net: nn.Module, weight: float, of: str = "slope", mu: str = "sample", blocks=None
+    net: nn.Module,
+    weight: float,
+    of: str = "slope",
+    mu: str = "sample",
+    blocks=None,
+    batch_axis: int | None = None,
 ) -> Iterator[nn.Module]:
     """A context manager: within it, training also minimises `weight` times the mean TNS of each batch.
 
@@ -68,12 +79,13 @@ def stiffness_term(
     training loop whose loss depends on the outputs minimises loss + weight * TNS, while the loss that it logs is
     without the term.
 
-    net     a network, of netbridge or anybody's; in evaluation mode, or without gradients, nothing is added
-    weight  of the mean TNS of the images of a batch: positive to make the network less stiff, negative to make it more
-            so, 0 for no term. Where the gradients of P parts of a batch are added up, give weight / P
-    of      "slope" or "increment", the index
-    mu      "sample" or "dataset", what it is compared with, as `ol.tns` takes it; the data set is here the batch
-    blocks  names of blocks, modules, or a class of modules, as in `nb.trace`
+    net         a network, of netbridge or anybody's; in evaluation mode, or without gradients, nothing is added
+    weight      of the mean TNS of the images of a batch: positive to make the network less stiff, negative to make it
+                more so, 0 for no term. Where the gradients of P parts of a batch are added up, give weight / P
+    of          "slope" or "increment", the index
+    mu          "sample" or "dataset", what it is compared with, as `ol.tns` takes it; the data set is here the batch
+    blocks      names of blocks, modules, or a class of modules, as in `nb.trace`
+    batch_axis  along which axis of its inputs the network has the samples, as in `nb.trace`
 
     Raises ValueError as `nb.nsi_with_gradients` does, and for a compiled or parallel network, of which the module
     inside is to be given: a term is added where that module runs as it was written.
@@ -89,7 +101,8 @@ def stiffness_term(
             f"`net` is compiled or parallel ({type(net).__name__}): give the module inside (net.module of a parallel "
             "one), and train it uncompiled."
         )
-    observe = Observer(net, lambda _, batch: plain(*batch[0], **batch[1]), of, blocks)
+    samples = Samples(lambda _, batch: plain(*batch[0], **batch[1]), batch_axis)
+    observe = Observer(net, samples, of, blocks)
 
     def forward(module, *args, **kwargs):
         if module is not net:  # a copy made within the context, such as a running average
@@ -137,18 +150,18 @@ class CarryTerm(torch.autograd.Function):
 class Observer:
     """Runs a network and returns (outputs, nsi, stage) with gradients; what it has learned of the network it keeps.
 
-    net     the network, not wrapped
-    call    call(net, batch) runs it
-    of      the index, "slope" or "increment"
-    blocks  the blocks whose steps are observed; None: all steps
+    net      the network, not wrapped
+    samples  how it is called, and along which axis it has the samples
+    of       the index, "slope" or "increment"
+    blocks   the blocks whose steps are observed; None: all steps
     """
 
-    def __init__(self, net: nn.Module, call: Callable, of: str, blocks):
+    def __init__(self, net: nn.Module, samples: Samples, of: str, blocks):
         if of not in (SLOPE, INCREMENT):
             raise ValueError(f"`of` must be {SLOPE!r} or {INCREMENT!r}, got {of!r}.")
         if not isinstance(net, nn.Module):
             raise TypeError(f"`net` must be a torch module, got {type(net).__name__}.")
-        self.net, self.call, self.of, self.blocks = net, call, of, blocks
+        self.net, self.samples, self.of, self.blocks = net, samples, of, blocks
         self.tracer: Any = None
         self.recorder = GradientRecorder(of)
 
@@ -156,7 +169,7 @@ class Observer:
         if self.tracer is None:
             self.look(batch)
         recorder, tracer = self.recorder, self.tracer
-        outputs = self.run(batch)
+        outputs = self.run(self.samples.in_front(batch))
         late = recorder.overwritten()
         if late:
             raise ValueError(
@@ -168,9 +181,10 @@ class Observer:
     def look(self, batch):
         """Finds how the network is observed, and what of it is overwritten after its norm was taken."""
         with preserve(self.net, evaluation=False), torch.no_grad():
-            self.tracer = tracer_of(self.net, self.call, map_tensors(batch, torch.clone), (self.of,), self.blocks)
+            batch = map_tensors(batch, torch.clone)
+            self.tracer = tracer_of(self.net, self.samples, batch, (self.of,), self.blocks)
             if not isinstance(self.tracer, SolverTracer):
-                self.tracer(map_tensors(batch, torch.clone), self.recorder)
+                self.tracer(self.samples.in_front(batch), self.recorder)
                 self.recorder.copied = set(self.recorder.overwritten())
 
     def run(self, batch):
@@ -197,7 +211,7 @@ class Observer:
         def run_once(net, batch):
             if next(runs):
                 raise SecondRun
-            return self.call(net, batch)
+            return self.samples.call(net, batch)
 
         return run_once
 

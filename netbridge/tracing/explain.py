@@ -1,6 +1,10 @@
-"""`nb.explain`: what a trace takes for state, slope, step size and opening in a network, and where in the code."""
+"""`nb.explain`: what a trace takes for state, slope, step size and opening in a network, and where in the code.
+
+Of somebody else's network the analysed operations say so; of one of ours the blocks, and of torchdiffeq's solvers their
+steps, both in a pass that notes shapes."""
 
 import dataclasses
+import inspect
 import linecache
 import warnings
 from typing import Any, NamedTuple
@@ -8,13 +12,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from netbridge.common.batches import batches_of, run
+from netbridge.common.batches import Samples, batches_of, to_network
 from netbridge.common.preservation import preserve, unwrap
 from netbridge.foreign.choices import Choices, short
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import Factor, Place, Step
-from netbridge.foreign.tracers import StepTracer
-from netbridge.tracing.trace import Samples
+from netbridge.foreign.tracers import BlockTracer
+from netbridge.recording.record import SLOPE
+from netbridge.recording.recorder import Recorder
+from netbridge.tracing.ours import SolverTracer
+from netbridge.tracing.trace import tracer_of
 
 WHY = {
     "": "",
@@ -97,7 +104,7 @@ class Explanation:
 def explain(
     net: nn.Module, images, blocks=None, call=None, factors=None, stage=None, first=None, batch_axis=None, steps=None
 ) -> Explanation:
-    """What `nb.trace` takes for state, slope, step size and opening in somebody else's network; nothing is measured.
+    """What `nb.trace` takes for state, slope, step size and opening in a network; nothing is measured.
 
     net         the network
     images      a batch that it accepts, or what yields some
@@ -110,8 +117,9 @@ def explain(
     steps       as in `nb.trace`
 
     Returns an `Explanation`: for every step the file and line of its sum, its state and slope, every factor that counts
-    as step size and every one that does not, with the reason, and why it opens a stage; then all notes. TypeError for
-    networks of this library, whose blocks say what they are.
+    as step size and every one that does not, with the reason, and why it opens a stage; then all notes. Of a network of
+    this library it names branch and controller of every block, and of a solver of torchdiffeq its steps. TypeError for
+    networks of which only the ends of `blocks` can be watched.
 
     >>> import torch, netbridge as nb
     >>> class Block(torch.nn.Module):
@@ -126,26 +134,84 @@ def explain(
     [('0', 'the first step', '0.scale'), ('1', '', '1.scale')]
     """
     net = unwrap(net)
-    samples, choices = Samples(call or run, batch_axis), Choices(factors or {}, stage, first, steps, batch_axis)
+    samples, choices = Samples(call, batch_axis), Choices(factors, stage, first, steps)
     with preserve(net), torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # all of it stands in the notes
         batches, _ = batches_of(images, net, call)  # a loader draws a number when it is asked for its batches
-        tracer: Any = samples.tracer_of(net, next(batches), None, blocks, choices)
-        if not isinstance(tracer, StepTracer):
-            kind = type(tracer).__name__
-            raise TypeError(
-                f"`net` is observed by its own blocks ({kind}), not by its sums: there is nothing to explain."
-            )
-        names = {id(value): name for name, value in (*net.named_parameters(), *net.named_buffers())}
-        reader = Reader(tracer.graph, names)
-        notes = tuple(
-            reader.note(step, name, opens, k)
-            for k, (step, name, opens) in enumerate(
-                zip(tracer.steps, tracer.places.names, tracer.places.first, strict=True)
-            )
-        )
-    axis = samples.axis or 0
-    return Explanation(notes, tuple(tracer.notes), f"samples: axis {axis} of what the network is given")
+        batch = next(batches)
+        tracer: Any = tracer_of(net, samples, batch, None, blocks, choices)
+        if isinstance(tracer, BlockTracer):
+            raise TypeError("`net` is watched at the ends of `blocks` alone: there is nothing to explain.")
+        shapes = Shapes((SLOPE,))
+        if isinstance(tracer, SolverTracer) or tracer.solving:
+            tracer(to_network(net, samples.in_front(batch)).clone(), shapes)
+        places, names = tracer.places, {id(value): n for n, value in (*net.named_parameters(), *net.named_buffers())}
+        rows = zip(places.names, places.stage, places.first, strict=True)
+        if isinstance(tracer, SolverTracer):
+            notes = [own_note(tracer, shapes, k, *row) for k, row in enumerate(rows)]
+        else:
+            own, reader = iter(tracer.steps), Reader(tracer.graph, names)
+            notes = []
+            for k, (name, _, opens) in enumerate(rows):
+                solved = k in tracer.rows_of_solvers
+                notes.append(solver_note(shapes, k, name, opens) if solved else reader.note(next(own), name, opens, k))
+                reader.before = None if solved else reader.before
+    return Explanation(
+        tuple(notes), tuple(tracer.notes), f"samples: axis {samples.axis or 0} of what the network is given"
+    )
+
+
+class Shapes(Recorder):
+    """The shapes of state and slope of every step, and its step size."""
+
+    keeps = True  # every step is reported as it is
+
+    def begin(self):
+        super().begin()
+        self.seen: dict[int, dict[str, Any]] = {}
+
+    def tables(self):
+        return [*super().tables(), self.seen]
+
+    def state(self, k, state):
+        super().state(k, state)
+        self.seen.setdefault(k, {})["state"] = shape_of(state)
+
+    def slope(self, k, slope):
+        self.seen.setdefault(k, {})["slope"] = shape_of(slope)
+
+    def size(self, k, h, images, dimensions):
+        super().size(k, h, images, dimensions)
+        self.seen[k]["h"] = h
+
+
+def shape_of(x: torch.Tensor) -> str:
+    return f"({', '.join(['N', *map(str, x.shape[1:])])})"
+
+
+def own_note(tracer: SolverTracer, shapes: Shapes, k: int, name: str, stage: int, opens: bool) -> StepNote:
+    """What a block of ours says of itself."""
+    block: Any = tracer.net.get_submodule(name.partition(" + ")[0])
+    seen = shapes.seen[k]
+    method, forward = tracer.network.stages[stage].method, type(block.branch).forward
+    code = inspect.unwrap(forward).__code__
+    h, why = seen["h"], "computed from the images" if block.controller.settle(None)[1] is not None else "a constant"
+    what = f"{h:g}" if isinstance(h, float | int) else f"{type(block.controller).__name__} in {name}.controller"
+    opening = f"the shortcut is {type(block.shortcut).__name__} in {name}.shortcut" if block.opens else "the first step"
+    return StepNote(
+        name, short(f"{code.co_filename}:{code.co_firstlineno}"), f"a step of {method.name}", f"u  {seen['state']}",
+        (f"{type(block.branch).__name__} in {name}.branch  {seen['slope']}",), opening if opens else "",
+        (FactorNote(what, shape_of(h) if isinstance(h, torch.Tensor) and h.ndim else "", "", why),),
+    )  # fmt: skip
+
+
+def solver_note(shapes: Shapes, k: int, name: str, opens: bool) -> StepNote:
+    """What a solver of torchdiffeq tells of a step."""
+    seen = shapes.seen[k]
+    return StepNote(
+        name, "", "a step of odeint", f"y  {seen['state']}", (f"(y' - y) / h  {seen['slope']}",),
+        "the first step of a solver" if opens else "", (FactorNote(f"{seen['h']:g}", "", "", "the solver's step"),),
+    )  # fmt: skip
 
 
 class Reader:
@@ -165,9 +231,8 @@ class Reader:
         path, _, row = line.rpartition(":")
         code = linecache.getline(path, int(row)).strip() if path else ""
         left = [self.product(i) for i in graph.products_of(step) if not graph.verdict(i)[0]]
-        weights = [factor for branch in step.branches for factor in branch.factors]
         counted = [self.factor(one) for one in step.factors]
-        counted += [self.factor(one)._replace(reason="weight of a tableau") for one in weights if step.tableau]
+        counted += self.weights(step) if step.tableau else []
         left += [self.factor(one)._replace(reason="a part of the slope") for b in step.branches for one in b.own]
         opening = self.opening(step, number) if opens else ""
         self.before = step
@@ -181,9 +246,10 @@ class Reader:
             return "the first step"
         if not step.identity:
             return f"the shortcut is {self.thing(step.shortcut)}"
-        before = self.before
-        if before is not None and step.start != before.start:
-            return f"features {before.start} -> {step.start}"
+        if self.before is None:
+            return "behind the steps of a solver"
+        if step.start != self.before.start:
+            return f"features {self.before.start} -> {step.start}"
         return "by `first` or `stage`"
 
     def shape(self, i: int) -> str:
@@ -204,27 +270,37 @@ class Reader:
         source = self.graph.source(place)
         return self.operation(self.graph.resolve(source, layouts=True)) if source >= 0 else "a constant"
 
+    def weights(self, step: Step) -> list[FactorNote]:
+        """The weights of a tableau, each evaluation once."""
+        parts: dict[int, list] = {}
+        for branch in map(step.branches.__getitem__, step.tableau):
+            parts.setdefault(self.graph.same[self.graph.source(branch.place)], []).append(branch.factors)
+        totals = [self.graph.polynomial(products) for products in parts.values()]
+        if all(set(total) <= {()} for total in totals):
+            text = " + ".join(f"{total.get((), 0.0):.4g}" for total in totals)
+            return [FactorNote(text, "", short(self.graph.operations[step.addition].line), "weights of a tableau")]
+        factors = dict.fromkeys(factor for products in parts.values() for product in products for factor in product)
+        return [self.factor(factor)._replace(reason="weight of a tableau") for factor in factors]
+
     def factor(self, factor: Factor) -> FactorNote:
         if factor.place is None:
             return FactorNote(f"{factor.number:g}", "", "", "number")
-        operation = self.graph.operations[factor.place.operation]
+        graph, operation = self.graph, self.graph.operations[factor.place.operation]
         line, sign = short(operation.line), {"over": "1 / ", "rest": "1 - "}.get(factor.how, "")
-        source = self.graph.source(factor.place)
-        if source >= 0:
-            made = self.graph.operations[self.graph.resolve(source, layouts=True)]
-            why = self.graph.verdict(factor.place.operation)[1]
-            reason = (
-                WHY["coarse" if why in ("normalisation", "activation") else why]
-                if factor.live
-                else "not computed from the images"
-            )
+        source = graph.source(factor.place)
+        shape = self.shape(source) if source >= 0 else ""
+        if factor.live:
+            made, why = graph.operations[graph.resolve(source, layouts=True)], graph.verdict(factor.place.operation)[1]
             what = f"{made.name} in {made.module}" if made.module else made.name
-            return FactorNote(f"{sign}{what}", self.shape(source), line, reason)
-        value = self.graph.argument(factor.place)
-        if isinstance(value, float):
-            return FactorNote(f"{sign}{value:g}", "", line, "number")
-        name = self.names.get(value[1]) if value[0] == "constant" else None
-        return FactorNote(f"{sign}{name or 'a constant tensor'}", "", line, "parameter" if name else "constant")
+            why = "coarse" if why in ("", "normalisation", "activation") else why
+            return FactorNote(f"{sign}{what}", shape, line, WHY[why])
+        value = graph.argument(factor.place)
+        parts = {(): value} if isinstance(value, float) else graph.expanded_value(value)
+        if set(parts) <= {()}:
+            return FactorNote(f"{sign}{parts.get((), 0.0):g}", "", line, "number")
+        names = [self.names[one[1]] for key in parts for one, _ in key if one[0] == "constant" and one[1] in self.names]
+        reason = "parameter" if names and len(parts) == 1 else "not computed from the images"
+        return FactorNote(f"{sign}{' and '.join(names) or 'a constant tensor'}", shape, line, reason)
 
     def product(self, i: int) -> FactorNote:
         operation = self.graph.operations[i]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from netbridge.common.batches import run, to_network
+from netbridge.common.batches import Samples, to_network
 from netbridge.common.preservation import preserve, unwrap
 from netbridge.foreign.flow import Flow
 from netbridge.model.network import Network
@@ -74,13 +74,20 @@ def constant_share(values: torch.Tensor) -> float:
     return between / (between + within) if between + within > 0 else float("nan")
 
 
-def gates(net: nn.Module, images: torch.Tensor, batch: int = 250, call: Callable | None = None) -> list[Gates]:
+def gates(
+    net: nn.Module,
+    images: torch.Tensor,
+    batch: int = 250,
+    call: Callable | None = None,
+    batch_axis: int | None = None,
+) -> list[Gates]:
     """The step sizes of every residual step of a network for these images; the network is left as it was.
 
-    net     a network, of netbridge or anybody's; of anybody else's the step sizes are what multiplies its branches
-    images  images (N, C, H, W), or whatever batch (N, ...) the network is shown
-    batch   images at a time; it changes memory and time only
-    call    call(net, images), where net(images) is not enough
+    net         a network, of netbridge or anybody's; of anybody else's the step sizes are what multiplies its branches
+    images      images (N, C, H, W), or whatever batch (N, ...) the network is shown
+    batch       images at a time; it changes memory and time only
+    call        call(net, images), where net(images) is not enough
+    batch_axis  along which axis of `images` the samples stand, as in `nb.trace`
 
     Returns one `Gates` per step, in the order of `nb.trace`. Channels are where the layer has them in which a branch
     ends, or one that takes the state; where none says, they are axis 1, of tokens (N, T, C) the last. Raises ValueError
@@ -95,18 +102,19 @@ def gates(net: nn.Module, images: torch.Tensor, batch: int = 250, call: Callable
         raise TypeError(f"`net` must be a torch module, got {type(net).__name__}.")
     net, parts = unwrap(net), []
     with preserve(net), torch.no_grad():
-        first, *rest = (to_network(net, part) for part in images.split(batch))
-        tracer = tracer_of(net, call or run, first, (SLOPE,), None)
+        samples = Samples(call, batch_axis)
+        tracer = tracer_of(net, samples, images, (SLOPE,), None)
+        portions = samples.in_front(images).split(batch)
         living: Any = living_units(tracer.network) if isinstance(tracer, SolverTracer) else contextlib.nullcontext()
         with living as units:
-            for part in (first, *rest):
+            for part in portions:
                 recorder = GateRecorder(channel_axes(tracer))
-                tracer(part.clone(), recorder)
+                tracer(to_network(net, part).clone(), recorder)
                 parts.append(recorder)
     found = []
     for k, name in enumerate(tracer.places.names):
         h, pooled = [part.h[k] for part in parts], torch.cat([part.pooled[k] for part in parts])
-        values = h[0] if len(h[0]) == 1 and len(first) != 1 else torch.cat(h)
+        values = h[0] if len(h[0]) == 1 and len(portions[0]) != 1 else torch.cat(h)
         alive = hidden = None
         if units is not None:
             own = units[name.removeprefix(tracer.prefix).partition(" + ")[0]]

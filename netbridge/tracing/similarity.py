@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from netbridge.common.batches import images_of, to_network
+from netbridge.common.batches import Samples, images_of, to_network
 from netbridge.common.nested_tensors import first_tensor
 from netbridge.common.preservation import preserve
 from netbridge.recording.record import Record
@@ -99,15 +99,18 @@ def profile_distance(record: Record, other: Record, scaled: bool = False) -> np.
         return np.abs(here - there)
 
 
-def state_grams(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str, np.ndarray]:
+def state_grams(
+    net: nn.Module, images: torch.Tensor, blocks=None, batch_axis: int | None = None
+) -> dict[str, np.ndarray]:
     """The state behind every residual block as a Gram matrix: the inner products of all pairs of these images.
 
     What `nb.cka` needs of a network, in N x N numbers a block instead of all its feature maps. The diagonal holds the
     squared norms of the states. The network is run in evaluation mode and is afterwards what it was before.
 
-    net     the network, ours or anybody's
-    images  a batch of images (N, ...), which pass through the network together
-    blocks  names of blocks, modules, or a class of modules, where the blocks are not found by themselves
+    net         the network, ours or anybody's
+    images      a batch of images (N, ...), which pass through the network together
+    blocks      names of blocks, modules, or a class of modules, where the blocks are not found by themselves
+    batch_axis  along which axis of `images` the samples stand, as in `nb.trace`
 
     Returns the matrices (N, N) by the blocks' names, in the order of the blocks. Raises ValueError where no residual
     block can be seen.
@@ -121,15 +124,16 @@ def state_grams(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str, 
     True
     """
     grams: dict[str, np.ndarray] = {}
+    samples = Samples(axis=batch_axis)
 
     def leave(name, out):
-        rows = first_tensor(out).flatten(1)
+        rows = samples.in_front(first_tensor(out)).flatten(1)
         rows = rows.to(torch.promote_types(rows.dtype, torch.float32))
         grams[name] = (rows @ rows.T).cpu().double().numpy()
 
     with preserve(net), torch.no_grad(), contextlib.ExitStack() as stack:
         images = to_network(net, images_of(images)).clone()  # a network may change what it is given
-        for name, block in blocks_of(net, images, blocks).items():
+        for name, block in blocks_of(net, images, blocks, batch_axis).items():
             hook = block.register_forward_hook(lambda _, inputs, out, name=name: leave(name, out))
             stack.callback(hook.remove)
         net(images)

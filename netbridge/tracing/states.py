@@ -5,15 +5,18 @@ import contextlib
 import torch
 from torch import nn
 
-from netbridge.common.batches import images_of, run, to_network
+from netbridge.common.batches import Samples, images_of, to_network
 from netbridge.common.nested_tensors import state_given
 from netbridge.common.preservation import preserve
-from netbridge.foreign.blocks import foreign_tracer_of, named_blocks
+from netbridge.foreign.blocks import named_blocks
 from netbridge.model.block import Block
-from netbridge.tracing.ours import network_inside
+from netbridge.tracing.ours import SolverTracer
+from netbridge.tracing.trace import tracer_of
 
 
-def block_states(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str, torch.Tensor]:
+def block_states(
+    net: nn.Module, images: torch.Tensor, blocks=None, batch_axis: int | None = None
+) -> dict[str, torch.Tensor]:
     """What goes into every residual block of a network for these images, the states at which a spectrum is asked for.
 
     The network is run in evaluation mode and is afterwards what it was before.
@@ -21,10 +24,11 @@ def block_states(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str,
     net         the network, ours or anybody's
     images      a batch of images (N, ...)
     blocks      names of blocks, modules, or a class of modules, where the blocks are not found by themselves
+    batch_axis  along which axis of `images` the samples stand, as in `nb.trace`
 
-    Returns the input of every block by the block's name, in the order of the blocks; of a block that acts several
-    times, what goes into it first. Raises ValueError where no residual block can be seen, or where the network takes
-    its steps in its own forward, so that no module is such a block.
+    Returns the input of every block by the block's name, in the order of the blocks, as the block is given it; of a
+    block that acts several times, what goes into it first. Raises ValueError where no residual block can be seen, or
+    where the network takes its steps in its own forward, so that no module is such a block.
 
     >>> import torch, netbridge as nb
     >>> net = nb.resnet(8)
@@ -45,7 +49,7 @@ def block_states(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str,
 
     with preserve(net), torch.no_grad(), contextlib.ExitStack() as stack:
         images = to_network(net, images_of(images)).clone()  # a network may change what it is given
-        for name, block in blocks_of(net, images, blocks).items():
+        for name, block in blocks_of(net, images, blocks, batch_axis).items():
             door = block.branch if isinstance(block, Block) else block  # in a stage of ours the solver calls the branch
             hook = door.register_forward_pre_hook(lambda m, a, k, name=name: enter(name, m, a, k), with_kwargs=True)
             stack.callback(hook.remove)
@@ -53,15 +57,21 @@ def block_states(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str,
     return states
 
 
-def blocks_of(net: nn.Module, images, blocks=None) -> dict[str, nn.Module]:
+def blocks_of(net: nn.Module, images, blocks=None, batch_axis: int | None = None) -> dict[str, nn.Module]:
     """The residual blocks of any network, by name; call it within `preserve`."""
     if blocks is not None:
         return named_blocks(net, blocks)
-    own = network_inside(net)
-    if own is not None:
-        prefix, network = own
-        return {prefix + name: block for name, block in zip(network.block_names, network.blocks, strict=True)}
-    tracer = foreign_tracer_of(net, run, images, None, None)
+    samples = Samples(axis=batch_axis)
+    tracer = tracer_of(net, samples, images, None, None)
+    if samples.axis != batch_axis:
+        raise ValueError(
+            f"`images`: the samples stand along axis {samples.axis}, as layers with batch_first=False say, and so they "
+            "do in the states of the blocks. Where that is meant, say batch_axis=1 (not for Jacobians, whose rows are "
+            "samples); else put a module around the network, and around each block, that moves the axis."
+        )
+    if isinstance(tracer, SolverTracer):
+        network = tracer.network
+        return {tracer.prefix + name: block for name, block in zip(network.block_names, network.blocks, strict=True)}
     bare = [step.name for step in tracer.steps if not step.module]
     bare += [f"of odeint in {name!r}" for name in tracer.solving]
     if bare:

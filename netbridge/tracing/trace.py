@@ -15,18 +15,17 @@ from torch import nn
 from netbridge.common.batches import (
     BATCH,
     Feeder,
+    Samples,
     Tuned,
     batches_of,
     check_dimensions,
     length,
-    part_of,
     run,
     to_network,
 )
-from netbridge.common.nested_tensors import map_tensors, tensors
 from netbridge.common.preservation import preserve, unwrap
 from netbridge.foreign.blocks import OtherAxis, foreign_tracer_of
-from netbridge.foreign.choices import Choices
+from netbridge.foreign.choices import Choices, Factors
 from netbridge.model.plain import Plain
 from netbridge.recording.record import INCREMENT, SLOPE, Record, Records
 from netbridge.tracing.ours import SolverTracer, network_inside
@@ -50,7 +49,7 @@ def trace(
     outputs: bool = False,
     on_bad: Literal["raise", "nan"] = "raise",
     call: Callable | None = None,
-    factors: Mapping[str, str] | None = None,
+    factors: Factors | None = None,
     stage: Sequence[int] | Mapping[str, int] | None = None,
     first: Sequence[bool] | Mapping[str, bool] | None = None,
     batch_axis: int | None = None,
@@ -71,7 +70,7 @@ def trace(
     outputs: bool = False,
     on_bad: Literal["raise", "nan"] = "raise",
     call: Callable | None = None,
-    factors: Mapping[str, str] | None = None,
+    factors: Factors | None = None,
     stage: Sequence[int] | Mapping[str, int] | None = None,
     first: Sequence[bool] | Mapping[str, bool] | None = None,
     batch_axis: int | None = None,
@@ -93,7 +92,7 @@ def trace(
     outputs: bool = False,
     on_bad: Literal["raise", "nan"] = "raise",
     call: Callable | None = None,
-    factors: Mapping[str, str] | None = None,
+    factors: Factors | None = None,
     stage: Sequence[int] | Mapping[str, int] | None = None,
     first: Sequence[bool] | Mapping[str, bool] | None = None,
     batch_axis: int | None = None,
@@ -142,7 +141,8 @@ def trace(
     call        how to call the network on a batch, call(net, batch), where net(batch) is not enough; the batch is what
                 `images` yields, with its tensors where the network is
     factors     {where: what}, of the products formed in a module or on a line of code: "slope" makes them a part of the
-                slope, "left" or "right" makes that argument the step size; None: the rule of docs/tracing.md
+                slope, "left" or "right" makes that argument the step size; or factors(module, line), which returns one
+                of these, or None for the rule. None: the rule of docs/tracing.md
     stage       the stage of every step, or {name: stage} for some; None: as found
     first       whether each step opens a stage (the first is not counted), or {name: bool} for some; None: as found
     batch_axis  along which axis of its inputs the network has the samples; None: the first, or the second where torch's
@@ -167,8 +167,7 @@ def trace(
     check(net, on_bad)
     net = unwrap(net)
     feeder = Feeder(net, batch_size, tune)
-    choices = Choices(factors or {}, stage, first, steps, batch_axis)
-    samples = Samples(call or run, batch_axis)
+    choices, samples = Choices(factors, stage, first, steps), Samples(call, batch_axis)
     passes: Any = None
     with contextlib.ExitStack() as stack:
         stack.enter_context(preserve(net))
@@ -180,7 +179,7 @@ def trace(
             stack.enter_context(Tuned(net))
         for whole in batches:
             if passes is None:
-                tracer: Any = samples.tracer_of(net, whole, kinds, blocks, choices)
+                tracer: Any = tracer_of(net, samples, whole, kinds, blocks, choices)
                 kinds = kinds or ((SLOPE if SLOPE in tracer.sees else INCREMENT),)
                 passes = Passes(tracer, kinds, keep, outputs, on_bad)
             one_tensor = total is not None and length(whole) == total
@@ -195,64 +194,43 @@ def trace(
     return trajectories_of(passes.kept, record) if keep else record
 
 
-class Samples:
-    """Along which axis a network has the samples: batches have them along the first.
+def tracer_of(net: nn.Module, samples: Samples, batch, kinds, blocks, choices: Choices | None = None):
+    """The way to observe a network that sees most: ours by its solver, others by watching what they do.
 
-    call    call(net, batch) as the user says it
-    axis    the axis, None where it is not known
+    samples  along which axis they stand; where the network's own layers say that it is another one, it is that
+    batch    of which the first images are looked at
     """
 
-    def __init__(self, call, axis: int | None):
-        if axis is not None and not (isinstance(axis, int) and axis >= 0):
-            raise ValueError(f"`batch_axis` must be a whole number from 0 on, got {axis!r}.")
-        self.plain, self.axis = call, axis
+    def look():
+        return observer_of(net, samples, to_network(net, samples.first(batch, BATCH)), kinds, blocks, wanted)
 
-    def in_front(self, batch):
-        """A batch with the samples along the first axis."""
-        axis = self.axis
-        if axis and all(one.ndim <= axis for one in tensors(batch)):
-            raise ValueError(f"`batch_axis` = {axis}: no tensor of a batch has so many axes; they count from 0.")
-        return map_tensors(batch, lambda one: one.movedim(axis, 0) if one.ndim > axis else one) if axis else batch
-
-    def call(self, net, batch):
-        """Runs the network on a batch with the samples along the first axis."""
-        axis = self.axis
-        return self.plain(net, map_tensors(batch, lambda one: one.movedim(0, axis) if one.ndim > axis else one))
-
-    def tracer_of(self, net, whole, kinds, blocks, choices):
-        """The tracer for this network, and the axis of the samples where its own layers say that it is another one."""
-        call = self.call if self.axis else self.plain
-
-        def few():
-            return to_network(net, part_of(self.in_front(whole), slice(0, BATCH)))
-
-        try:
-            return tracer_of(net, call, few(), kinds, blocks, choices)
-        except OtherAxis as error:
-            says_so = any(getattr(module, "batch_first", None) is False for module in net.modules())
-            if self.axis is not None or not says_so:
-                raise
-            self.axis = error.axis
-            tracer = tracer_of(net, self.call, few(), kinds, blocks, choices)
-            tracer.notes.append(
-                f"the samples stand along axis {self.axis}, as layers with batch_first=False say (batch_axis=0: not)."
-            )
-            return tracer
+    wanted = (choices or Choices())._replace(batch_axis=samples.axis)
+    try:
+        return look()
+    except OtherAxis as error:
+        says_so = any(getattr(module, "batch_first", None) is False for module in net.modules())
+        if samples.axis is not None or not says_so:
+            raise
+        samples.axis = error.axis
+        tracer = look()
+        tracer.notes.append(
+            f"the samples stand along axis {samples.axis}, as layers with batch_first=False say (batch_axis=0: not)."
+        )
+        return tracer
 
 
-def tracer_of(net: nn.Module, call, batch, kinds, blocks, choices=None):
-    """The way to observe a network that sees most: ours by its solver, others by watching what they do."""
+def observer_of(net: nn.Module, samples: Samples, batch, kinds, blocks, choices: Choices):
     own = network_inside(net) if blocks is None else None
     if own is not None:
         prefix, network = own
-        return SolverTracer(net, call, network, prefix)
+        return SolverTracer(net, samples.call, network, prefix)
     if blocks is None and isinstance(net, Plain) and net.no_step:
         raise ValueError(f"`net` has no residual step, so stiffness index and TNS are not defined: {net.no_step}.")
     try:
-        return foreign_tracer_of(net, call, batch, kinds, blocks, choices)
+        return foreign_tracer_of(net, samples.call, batch, kinds, blocks, choices)
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
         check_dimensions(net, batch)
-        if isinstance(error, TypeError) and "forward()" in str(error) and call is run:
+        if isinstance(error, TypeError) and "forward()" in str(error) and samples.plain is run:
             raise TypeError(
                 f"`net` cannot be called with the images alone: {error}. Say how it is called: "
                 "nb.trace(net, [(x, y)], call=lambda net, batch: net(batch[0], batch[1]))."

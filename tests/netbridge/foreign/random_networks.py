@@ -48,7 +48,14 @@ def gated(s, x):
     return s.second(inner * gate)
 
 
+def ending(s, x, end):
+    return end(s.second(torch.tanh(s.first(x))))
+
+
 BRANCHES = {
+    "swish by hand": lambda s, x: ending(s, x, lambda a: a * torch.sigmoid(a)),
+    "root mean square by hand": lambda s, x: ending(s, x, lambda a: a * a.pow(2).mean(-1, keepdim=True).rsqrt()),
+    "softmax by hand": lambda s, x: ending(s, x, lambda a: a.exp() / a.exp().sum(-1, keepdim=True)),
     "perceptron": perceptron,
     "in place": lambda s, x: s.second(torch.relu_(s.first(x))),
     "cached": cached,
@@ -77,6 +84,10 @@ FACTORS = {
             b.squeeze(y.flatten(1, -2).mean(1) if y.ndim > 2 else y.mean(1, keepdim=True).expand(-1, FEATURES))
         ).reshape(len(y), *[1] * (y.ndim - 2), -1)
     ),
+    "gate in full": lambda b, y: y * torch.sigmoid(b.squeeze(y).mean(-1, keepdim=True)).expand_as(y).contiguous(),
+    "gate of ones": lambda b, y: (torch.ones_like(y) * torch.sigmoid(b.squeeze(y).mean(-1, keepdim=True))) * y,
+    "gate written twice": lambda b, y: y + y * (torch.sigmoid(b.squeeze(y).mean(-1, keepdim=True)) - 1.0),
+    "bounded step": lambda b, y: y / (1.0 + y.norm(dim=-1, keepdim=True)),
     "dropout": lambda b, y: F.dropout(b.row * y, 0.3, b.training),
     "reshaped": lambda b, y: (b.row * y).reshape(len(y), -1).reshape(y.shape),
     "like": lambda b, y: (b.row * y).to(y),

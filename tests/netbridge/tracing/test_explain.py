@@ -100,6 +100,84 @@ def test_a_factor_may_be_made_a_part_of_the_slope(x):
     assert (alone[:, [0, 2]] != 1.0).all()
 
 
+def test_a_function_decides_product_by_product(x):
+    net, line = network(Block, Block, Block), line_of(Block, "return")
+    seen = set()
+
+    def decide(module, where):
+        seen.add((module, where.rpartition("/")[2]))
+        return "slope" if module == "1" and where.endswith(line) else None
+
+    found, wanted = nb.trace(net, x, factors=decide), nb.trace(net, x)
+    with torch.no_grad():
+        state = net[0](x)
+        np.testing.assert_allclose(found.nsi[:, 1], ol.nsi(state, net[1](state) - state), rtol=1e-5)
+    assert (found.step_sizes[:, 1] == 1.0).all()
+    np.testing.assert_array_equal(found.nsi[:, [0, 2]], wanted.nsi[:, [0, 2]])
+    assert ("2", line) in seen
+    with pytest.raises(ValueError, match="`factors` must say one of"):
+        nb.trace(net, x, factors=lambda module, where: "gate")
+
+
+def test_every_row_of_our_networks_says_what_its_block_is():
+    net, images = nb.resnet(14, controller="se"), torch.randn(3, 3, 16, 16)
+    explanation, record = nb.explain(net, images), nb.trace(net, images)
+    assert tuple(step.name for step in explanation.steps) == record.names
+    assert [bool(step.opening) for step in explanation.steps] == record.first.tolist()
+    second = explanation.steps[1]
+    assert second.slope == ("Branch in stages.0.blocks.1.branch  (N, 16, 16, 16)",)
+    assert second.code == "a step of EULER"
+    assert second.counted[0][:2] == ("SE in stages.0.blocks.1.controller", "(N, 16, 1, 1)")
+    assert explanation.steps[2].opening.startswith("the shortcut is Padding")
+    (plain,) = nb.explain(nb.resnet(8, controller="constant(0.5)"), images).steps[0].counted
+    assert (plain.what, plain.reason) == ("0.5", "a constant")
+
+
+class Between(nn.Module):
+    """A residual step, a solver of torchdiffeq, and another residual step."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        torchdiffeq = pytest.importorskip("torchdiffeq")
+        x = x + torch.tanh(self.a(x))
+        x = torchdiffeq.odeint(lambda t, y: torch.tanh(self.a(y)), x, torch.linspace(0, 1, 3), method="midpoint")[-1]
+        return x + torch.tanh(self.a(x))
+
+
+def test_every_step_of_a_solver_has_a_row(x):
+    net = network(Between)
+    explanation, record = nb.explain(net, x), nb.trace(net, x)
+    assert tuple(step.name for step in explanation.steps) == record.names
+    first, *solver, last = explanation.steps
+    assert [step.counted[0][::3] for step in solver] == [("0.5", "the solver's step")] * 2
+    assert [step.opening for step in solver] == ["the first step of a solver", ""]
+    assert (first.opening, last.opening) == ("the first step", "behind the steps of a solver")
+
+
+def test_the_weights_of_a_tableau_are_numbers_and_a_parameter_is_named_behind_a_layout(x):
+    (step, *_) = nb.explain(Flow("RK4", 2), x).steps
+    assert step.counted[-1][::3] == ("1 + 2 + 2 + 1", "weights of a tableau")
+
+    class Scaled(Block):
+        def forward(self, x):
+            return x + self.scale.reshape(1, -1) * torch.tanh(self.b(x))
+
+    (factor,) = nb.explain(network(Scaled), x).steps[0].counted
+    assert factor[::3] == ("0.scale", "parameter")
+
+
+def test_a_gate_says_why_it_counts(x):
+    class Gated(Block):
+        def forward(self, x):
+            return x + torch.sigmoid(self.a(x)) * torch.tanh(self.b(x))
+
+    (factor,) = nb.explain(network(Gated), x).steps[0].counted
+    assert factor[::3] == ("sigmoid in 0", "fewer numbers than the branch")
+
+
 def test_steps_stages_and_openings_may_be_chosen(x):
     net = network(*[Block] * 4)
     every = nb.trace(net, x)
@@ -158,7 +236,7 @@ class Tokens(nn.Module):
 
 def test_rows_that_depend_on_each_other_are_asked_about():
     net, x = network(Tokens, Tokens, Tokens), torch.randn(7, 3, WIDTH)
-    with pytest.raises(ValueError, match=r"of one row depend on other rows.* nb.trace\(net, images, batch_axis=1\)"):
+    with pytest.raises(ValueError, match=r"of one row depend on other rows.* batch_axis=1 says so"):
         nb.trace(net, x)
     record = nb.trace(net, x, batch_axis=1)
     with torch.no_grad():
@@ -242,3 +320,20 @@ def test_one_right_hand_side_has_one_index_whatever_method_solves_it(x):
         errors[method] = np.abs(record.nsi - fine).max()
     assert errors["Euler"] < 1 / steps
     assert max(errors["midpoint"], errors["RK4"]) < 0.5 / steps
+
+
+class Centred(nn.Module):
+    """x + tanh(f(x - mean)), the mean over the samples or over the features."""
+
+    def __init__(self, dim):
+        super().__init__()
+        self.f, self.dim = nn.Linear(WIDTH, WIDTH), dim
+
+    def forward(self, x):
+        return x + torch.tanh(self.f(x - x.mean(self.dim, keepdim=True)))
+
+
+def test_a_mean_over_the_samples_couples_them_and_one_over_the_features_does_not(x):
+    with pytest.warns(UserWarning, match="of one row depend on other rows"):
+        nb.trace(network(lambda: Centred(0), lambda: Centred(0)), x)
+    assert nb.trace(network(lambda: Centred(-1), lambda: Centred(-1)), x).notes == ()
