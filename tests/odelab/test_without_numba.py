@@ -55,5 +55,6 @@ def test_a_part_of_the_suite_does_without_them():
     """Graphs, laws of step size and loops are tested where neither is installed."""
     parts = ("control", "kernels/loops", "linear", "methods")
     folders = [f"tests/odelab/{part}" for part in parts]
-    answer = left_out("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "tests.without", *folders)
+    options = ("-q", "-n", "0", "-p", "no:cacheprovider", "-p", "tests.without", "-m", "not slow")
+    answer = left_out("-m", "pytest", *options, *folders)
     assert answer.returncode == 0, answer.stdout[-3000:]
