@@ -35,8 +35,8 @@ if _missing := [_name for _name in ("torch", "safetensors") if _util.find_spec(_
 from netbridge.allocator import tune_allocator as tune_allocator
 from netbridge.checkpoint import load as load
 from netbridge.checkpoint import save as save
-from netbridge.doctor import NetworkDiagnosis as NetworkDiagnosis
-from netbridge.doctor import diagnose as diagnose
+from netbridge.doctor.examination import NetworkDiagnosis as NetworkDiagnosis
+from netbridge.doctor.examination import diagnose as diagnose
 from netbridge.equations import ensemble_with_gradients as ensemble_with_gradients
 from netbridge.equations import solve_with_gradients as solve_with_gradients
 from netbridge.foreign_weights import load_foreign as load_foreign
