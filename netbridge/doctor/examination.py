@@ -78,7 +78,7 @@ class NetworkDiagnosis(
             return f"Whether blocks of {self.name} are stiff as steps of Euler's method could not be computed."
         steps = self.stable_step
         least = min(steps, key=steps.__getitem__)
-        where = f"the smallest limit is {steps[least]:.2g} steps, of {least}"
+        where = f"the smallest limit is {steps[least]:.3g} steps, of {least}"
         turning = max(self.limits, key=lambda block: self.limits[block].growth)
         growth = self.limits[turning].growth
         if growth > 1.005:
