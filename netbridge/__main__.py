@@ -11,6 +11,7 @@ from torch import nn
 import netbridge as nb
 from netbridge.data.folders import some_pictures
 from netbridge.data.pictures import IMAGENET_MEAN, IMAGENET_STD
+from netbridge.model.network import Configured
 from odelab.doctor.shell import value_of
 
 
@@ -63,7 +64,7 @@ def shown(net: nn.Module, folder: str | None, size: int, count: int) -> tuple[to
     if getattr(first, "in_channels", 3) == 1:
         images = images.mean(dim=1, keepdim=True)
     said = f"Images: {len(images)} of {folder}, {size} x {size}"
-    if getattr(net, "normalisation", None) is not None:
+    if isinstance(net, Configured) and net.normalisation is not None:
         return net.normalise(images), f"{said}, normalised as those that the network was trained on."
     if images.shape[1] == 3:
         mean, std = (torch.tensor(x).view(3, 1, 1) for x in (IMAGENET_MEAN, IMAGENET_STD))

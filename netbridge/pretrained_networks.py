@@ -11,6 +11,7 @@ from typing import overload
 
 from netbridge.checkpoint import load, read_header
 from netbridge.model.network import Network
+from odelab.results import Result
 
 ZOO = Path(__file__).parent / "zoo"
 
@@ -40,8 +41,12 @@ class Pretrained:
     test_accuracy: float
 
 
-class Catalogue(tuple[Pretrained, ...]):
+class Catalogue(Result, tuple[Pretrained, ...], kinds={"accuracies": "netbridge.figures:draw_accuracies"}):
     """The shipped networks in the order of their names, printed as a table."""
+
+    def table(self):
+        """A row per network."""
+        return {field.name: [getattr(one, field.name) for one in self] for field in dataclasses.fields(Pretrained)}
 
     def __repr__(self) -> str:
         rows = [[field.name for field in dataclasses.fields(Pretrained)]]

@@ -270,9 +270,9 @@ def diagnose(
                 with_ones[name] = least(euler_limit(block, state, "residual") for state in parts)
         except (ValueError, TypeError, NotImplementedError, RuntimeError) as error:
             trouble[name] = str(error).split(":")[0].rstrip(".")
-    ordered = ({name: some[name] for name in found if name in some} for some in (limits, with_ones))
+    limits, with_ones = ({name: some[name] for name in found if name in some} for some in (limits, with_ones))
     trouble = {name: trouble[name] for name in [*found, *trouble] if name in trouble}
-    return NetworkDiagnosis(type(net).__name__, records, *ordered, trouble)
+    return NetworkDiagnosis(type(net).__name__, records, limits, with_ones, trouble)
 
 
 def least(limits) -> EulerLimit:

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from netbridge import figures
 from odelab.doctor.sheet import image, table
 from odelab.plot import style
 
 STABLE, BEYOND = style.COLOURS[:2]
-DEPTH = "block (lines: where a stage begins)"
 
 
 def sections(found):
@@ -35,38 +35,12 @@ def sections(found):
 
 def draw_depth(found, axes):
     """Draw both indices along the depth of a network into axes."""
-    for colour, record in zip(style.COLOURS, found.records, strict=False):
-        draw_band(record.nsi, axes, color=colour, label=f"by the {record.of}")
-    mark_stages(found.records, axes)
-    axes.set(xlabel=DEPTH, ylabel="NSI")
-    axes.legend()
+    figures.draw_indices(found.records, axes)
 
 
 def draw_step_sizes(found, axes):
     """Draw the step sizes along the depth of a network into axes."""
-    if found.records.step_sizes is None:
-        raise ValueError("nothing is known of the step sizes of this network.")
-    draw_band(found.records.step_sizes, axes, color=style.COLOURS[0])
-    axes.axhline(1.0, color=style.GREY, linewidth=0.8)
-    mark_stages(found.records, axes)
-    axes.set(xlabel=DEPTH, ylabel="step size")
-
-
-def draw_band(values, axes, **look):
-    """Draw the median over the images of each block's values, and the middle half."""
-    known = np.isfinite(values).all(axis=0)
-    low, middle, high = np.full((3, values.shape[1]), np.nan)
-    if known.any():
-        low[known], middle[known], high[known] = np.quantile(values[:, known], (0.25, 0.5, 0.75), axis=0)
-    places = np.arange(1, values.shape[1] + 1)
-    axes.fill_between(places, low, high, color=look["color"], alpha=0.15, linewidth=0)
-    axes.plot(places, middle, "o-", markersize=3, **look)
-
-
-def mark_stages(records, axes):
-    """Draw a line where each stage begins."""
-    for start in np.flatnonzero(records.first):
-        axes.axvline(start + 0.5, color=style.GREY, linewidth=0.5)
+    figures.draw_step_sizes(found.records, axes)
 
 
 def draw_stable_steps(found, axes):
@@ -84,8 +58,8 @@ def draw_stable_steps(found, axes):
         if np.isfinite(steps[chosen]).any():
             axes.plot(places[chosen], steps[chosen], "o", markersize=4, color=colour, label=words)
     axes.axhline(1.0, color=style.GREY, linewidth=0.8)
-    mark_stages(found.records, axes)
-    axes.set(yscale="log", xlabel=DEPTH, ylabel="largest stable step")
+    figures.mark_stages(found.records, axes)
+    axes.set(yscale="log", xlabel=figures.DEPTH, ylabel="largest stable step")
     axes.legend()
 
 
