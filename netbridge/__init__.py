@@ -4,7 +4,7 @@ A residual block u + h f(u) is one step of Euler's method; whatever multiplies f
 attention map, is the step size h.
 
     networks     resnet, mobilenet, vit, Network, Stage, Block, Branch; vgg, repvgg, shufflenet, which have no steps,
-                 Plain, Sum; pretrained (the shipped ones), save, load, load_foreign
+                 Plain, Sum; pretrained (the shipped ones), fetch_pretrained, save, load, load_foreign
     step sizes   controllers, controller, asr, Spec; Controller and ChannelController to derive one's own from; Gated,
                  SelfAttention for modules of any kind
     surgery      swap, merge, absorb, fold: another network from a network, the given one stays as it is; places,
@@ -57,6 +57,7 @@ from netbridge.model.vgg import vgg as vgg
 from netbridge.model.vit import vit as vit
 from netbridge.monitor import Monitor as Monitor
 from netbridge.monitor import Reading as Reading
+from netbridge.pretrained_networks import fetch_pretrained as fetch_pretrained
 from netbridge.pretrained_networks import pretrained as pretrained
 from netbridge.spectrum.block_spectrum import block_operator as block_operator
 from netbridge.spectrum.block_spectrum import block_spectrum as block_spectrum
