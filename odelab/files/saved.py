@@ -130,9 +130,9 @@ def load(path, problem: Problem | None = None) -> Any:
         return REGISTERED[name].made(**arrays, **as_tuples(header["fields"]))
     if problem is not None and header.get("problem") != problem.name:
         raise ValueError(f"{path} holds a run of {header.get('problem')!r}, and `problem` is {problem.name!r}.")
-    for name, value in (header.get("given") or {}).items():
-        if problem is not None and given_by(problem)[name] != value:
-            raise ValueError(f"{path} holds a run with `{name}` = {value}, and that of `problem` differs.")
+    for field, value in (header.get("given") or {}).items():
+        if problem is not None and given_by(problem)[field] != value:
+            raise ValueError(f"{path} holds a run with `{field}` = {value}, and that of `problem` differs.")
     return built(CLASSES[name], arrays, header, problem)
 
 
