@@ -50,8 +50,6 @@ def euler_limit(block: nn.Module, state: torch.Tensor, part: str = "increment") 
     operator = block_operator(block, state, part, gate="frozen", dtype=torch.float32)
     if operator.shape[0] != operator.shape[1]:
         raise ValueError("it changes the shape, so that its Jacobian has no eigenvalues")
-    if not np.any(operator.matvec(np.ones(operator.shape[0], operator.dtype))):
-        return EulerLimit(math.inf, 1.0, np.zeros(1), True)
     last: tuple[float, float] = (math.nan, math.nan)
     known, answer, settled = np.empty(0), last, False
     for values, residuals in ritz_values(operator):

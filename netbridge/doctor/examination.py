@@ -79,6 +79,8 @@ class NetworkDiagnosis(
         steps = self.stable_step
         least = min(steps, key=steps.__getitem__)
         where = f"the smallest limit is {steps[least]:.3g} steps, of {least}"
+        if math.isinf(steps[least]):
+            where = "none has a mode that decays faster than it turns"
         turning = max(self.limits, key=lambda block: self.limits[block].growth)
         growth = self.limits[turning].growth
         if growth > 1.005:
@@ -149,8 +151,7 @@ class NetworkDiagnosis(
         )
 
     def _unknown(self) -> str:
-        first = int(np.count_nonzero(self.records.first))
-        said = [f"the first blocks of its {first} stages are not counted in TNS"]
+        said = ["the first block of each stage is not counted in TNS"]
         undefined = [n for k, n in enumerate(self.records.names) if np.isnan(self.records["increment"].nsi[:, k]).all()]
         if undefined:
             said.append(f"the increment is not defined where a block changes the shape ({listed(undefined)})")

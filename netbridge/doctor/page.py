@@ -60,7 +60,8 @@ def draw_stable_steps(found, axes):
     axes.axhline(1.0, color=style.GREY, linewidth=0.8)
     figures.mark_stages(found.records, axes)
     axes.set(yscale="log", xlabel=figures.DEPTH, ylabel="largest stable step")
-    axes.legend()
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend()
 
 
 def draw_spectrum(found, axes):

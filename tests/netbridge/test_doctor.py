@@ -53,6 +53,21 @@ def test_limits_are_those_of_all_eigenvalues_to_two_digits(controller):
         assert limit.growth == pytest.approx(max(1.0, np.abs(1 + values[values.real <= 0]).max()), rel=0.02)
 
 
+def test_a_branch_that_maps_equal_features_to_zero_has_limits():
+    """A normalisation of layers takes away what all features share: the Jacobian times ones is 0, and it is not."""
+    torch.manual_seed(0)
+    found = nb.diagnose(nb.vit(16, depth=1, features=16, heads=2).eval(), torch.randn(1, 3, 16, 16))
+    assert all(np.isfinite(step) for step in found.stable_step.values())
+
+
+def test_blocks_whose_modes_all_grow_have_no_limit(tmp_path):
+    net = nn.Sequential(Linear(-0.1, -0.2), Linear(-0.3, -0.4), Linear(-0.1, 0.0))
+    found = nb.diagnose(net, torch.randn(3, 2))
+    assert set(found.stable_step.values()) == {float("inf")}
+    assert "none has a mode that decays faster than it turns" in found.sentences[0]
+    assert found.report(tmp_path).is_file()
+
+
 def test_a_swap_of_the_step_sizes_for_ones_is_measured():
     """With h = 1/2 the limit of h f is twice that of f."""
     torch.manual_seed(0)
