@@ -37,9 +37,8 @@ def main(arguments=None) -> int:
     except (ValueError, FileNotFoundError) as error:
         parser.error(str(error))
     found = nb.diagnose(net, images, states=asked.states, allowed=asked.allowed)
-    found = dataclasses.replace(found, name=asked.network.rpartition(":")[2])
+    found = dataclasses.replace(found, name=asked.network.rpartition(":")[2], images=said)
     print(found)
-    print(said)
     if asked.report:
         print(found.report(asked.report).resolve().as_uri())
     return 0

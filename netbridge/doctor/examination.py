@@ -43,6 +43,7 @@ class NetworkDiagnosis(
                   step is smallest: `stable_step`, `growth`, the eigenvalues at the edge of its spectrum, `settled`
     with_ones     {block: EulerLimit} with a step size of 1 in place of the block's own, for blocks that have one
     not_measured  {block: why} of the blocks for which that could not be computed
+    images        what the images were, as one more sentence; none by default
 
     >>> import netbridge as nb, torch
     >>> _ = torch.manual_seed(0)
@@ -56,6 +57,7 @@ class NetworkDiagnosis(
     limits: dict[str, EulerLimit]
     with_ones: dict[str, EulerLimit]
     not_measured: dict[str, str]
+    images: str = ""
 
     @property
     def stable_step(self) -> dict[str, float]:
@@ -70,7 +72,8 @@ class NetworkDiagnosis(
     @property
     def sentences(self) -> tuple[str, ...]:
         """Which blocks are stiff, do readings agree, what do gates do, what a swap, what is TNS, what is not known?"""
-        return self._limits(), self._readings(), self._gates(), self._swap(), self._total(), self._unknown()
+        said = self._limits(), self._readings(), self._gates(), self._swap(), self._total(), self._unknown()
+        return (*said, self.images) if self.images else said
 
     def _limits(self) -> str:
         known, stiff = len(self.limits), self.stiff_blocks
@@ -84,9 +87,7 @@ class NetworkDiagnosis(
         turning = max(self.limits, key=lambda block: self.limits[block].growth)
         growth = self.limits[turning].growth
         if growth > 1.005:
-            where += (
-                f". Of modes that do not grow by themselves a step enlarges one by {growth:.2f} at most, in {turning}"
-            )
+            where += f". A step enlarges modes that do not grow by themselves at most {growth:.2f} times, in {turning}"
         if not stiff:
             return f"No block of {self.name} is a step beyond Euler's stability limit, of {known} measured; {where}."
         return (
@@ -126,7 +127,7 @@ class NetworkDiagnosis(
             now, then = ([*filter(self.with_ones.__contains__, beyond(some))] for some in (self.limits, self.with_ones))
             return (
                 f"With a step size of 1 in place of its own {len(then)} of {len(self.with_ones)} blocks would be "
-                f"beyond the limit, for {len(now)} now{f': {listed(then)}' if then else ''}; at these states, without "
+                f"beyond the limit ({len(now)} now){f': {listed(then)}' if then else ''}; at these states, without "
                 "training again."
             )
         stiff = self.stiff_blocks

@@ -53,7 +53,9 @@ def test_a_shell_is_answered(mine, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "blocks of network" in done.stdout or "block of network" in done.stdout
     assert "random numbers" in done.stdout
-    assert (tmp_path / "out" / "diagnosis.html").as_uri() in done.stdout
+    page = tmp_path / "out" / "diagnosis.html"
+    assert page.as_uri() in done.stdout
+    assert "random numbers" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("name", "channels"), [("network", "3"), ("made", "1")])
