@@ -81,7 +81,7 @@ def environment(row: Row, python: str) -> Path:
     if not ready.is_file() or ready.read_text() != wanted:
         shutil.rmtree(folder, ignore_errors=True)
         subprocess.run([python, "-m", "venv", folder], check=True)
-        install = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--only-binary", ":all:"]
+        install = [folder / "bin" / "python", "-m", "pip", "install", "-qq", "--only-binary", ":all:"]
         subprocess.run([*install, *row.requirements], check=True)
         ready.write_text(wanted)
     return folder / "bin" / "python"
