@@ -7,7 +7,7 @@ MINUTES ?= 60
 TESTS ?= tests
 SLOW ?= slow
 
-.PHONY: study test slow machines rehearse explore lint smoke bench docs clean
+.PHONY: study test slow machines matrix rehearse explore lint smoke bench docs clean
 .DELETE_ON_ERROR:
 
 study: $(VENV)/ready
@@ -30,6 +30,10 @@ rehearse: $(VENV)/ready
 # Search for counter-examples with fresh random examples: make explore MINUTES=60 TESTS=tests/odelab/engines
 explore: $(VENV)/ready
 	$(RUN) -m tests.explore --minutes $(MINUTES) $(TESTS)
+
+# odelab alone with the oldest packages it allows and under other Pythons, as far as they are here, in build/matrix.
+matrix: $(VENV)/ready
+	$(RUN) -m tests.matrix
 
 # The tests that depend on the processor, on emulated ones.
 machines: $(VENV)/ready

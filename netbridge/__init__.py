@@ -4,7 +4,7 @@ A residual block u + h f(u) is one step of Euler's method; whatever multiplies f
 attention map, is the step size h.
 
     networks     resnet, mobilenet, vit, Network, Stage, Block, Branch; vgg, repvgg, shufflenet, which have no steps,
-                 Plain, Sum; pretrained (the shipped ones), save, load, load_foreign
+                 Plain, Sum; pretrained (the shipped ones), fetch_pretrained, save, load, load_foreign
     step sizes   controllers, controller, asr, Spec; Controller and ChannelController to derive one's own from; Gated,
                  SelfAttention for modules of any kind
     surgery      swap, merge, absorb, fold: another network from a network, the given one stays as it is; places,
@@ -35,8 +35,8 @@ if _missing := [_name for _name in ("torch", "safetensors") if _util.find_spec(_
 from netbridge.allocator import tune_allocator as tune_allocator
 from netbridge.checkpoint import load as load
 from netbridge.checkpoint import save as save
-from netbridge.doctor import NetworkDiagnosis as NetworkDiagnosis
-from netbridge.doctor import diagnose as diagnose
+from netbridge.doctor.examination import NetworkDiagnosis as NetworkDiagnosis
+from netbridge.doctor.examination import diagnose as diagnose
 from netbridge.equations import ensemble_with_gradients as ensemble_with_gradients
 from netbridge.equations import solve_with_gradients as solve_with_gradients
 from netbridge.foreign_weights import load_foreign as load_foreign
@@ -59,6 +59,7 @@ from netbridge.model.vgg import vgg as vgg
 from netbridge.model.vit import vit as vit
 from netbridge.monitor import Monitor as Monitor
 from netbridge.monitor import Reading as Reading
+from netbridge.pretrained_networks import fetch_pretrained as fetch_pretrained
 from netbridge.pretrained_networks import pretrained as pretrained
 from netbridge.recording.record import Record as Record
 from netbridge.recording.record import Records as Records

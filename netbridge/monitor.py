@@ -10,10 +10,13 @@ from torch import nn
 import odelab
 from netbridge.recording.record import Record
 from netbridge.tracing.trace import trace
+from odelab.files.saved import register
+from odelab.results import Result
 
 
+@register
 @dataclasses.dataclass(frozen=True)
-class Reading:
+class Reading(Result, kinds={"depth": "netbridge.figures:draw_reading"}):
     """What a `Monitor` has read at one moment: means over its images, as plain numbers.
 
     tns    the total neural stiffness, the mean over the images; NaN where no stage has a counted block
@@ -48,6 +51,10 @@ class Reading:
         found |= {f"nsi/{name}": value for name, value in self.nsi.items()}
         found |= {f"gate/{name}": value for name, value in self.gates.items()}
         return {prefix + name: value for name, value in found.items() if not np.isnan(value)}
+
+    def table(self):
+        """A row per block: its index and its step size."""
+        return {"block": list(self.nsi), "nsi": [*self.nsi.values()], "gate": [*self.gates.values()]}
 
 
 class Monitor:

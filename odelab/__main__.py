@@ -1,11 +1,10 @@
 """The doctor from a shell: `python -m odelab mine.py:problem` says whether a problem is stiff and what to do."""
 
 import argparse
-import runpy
 import sys
-from pathlib import Path
 
 import odelab as ol
+from odelab.doctor.shell import value_of
 
 
 def main(arguments=None) -> int:
@@ -33,23 +32,12 @@ def main(arguments=None) -> int:
 
 def named(text: str) -> ol.Problem:
     """The problem of this name: of a file, or of the catalogue."""
-    file, _, name = text.rpartition(":")
-    if not file:
+    if ":" not in text:
         known = {**ol.problems.catalogue(), **ol.problems.daes()}
         if text not in known:
             raise ValueError(f"there is no problem {text!r}; give FILE.py:NAME, or one of {', '.join(known)}")
         return known[text]()
-    if not Path(file).is_file():
-        raise ValueError(f"there is no file {file!r}")
-    defined = runpy.run_path(file)
-    if name not in defined:
-        problems = [key for key, value in defined.items() if isinstance(value, ol.Problem)]
-        raise ValueError(f"{file} has no {name!r}; its problems are: {', '.join(problems) or 'none'}")
-    value = defined[name]
-    value = value if isinstance(value, ol.Problem) or not callable(value) else value()
-    if not isinstance(value, ol.Problem):
-        raise ValueError(f"{name} of {file} is no odelab.Problem, but {type(value).__name__}")
-    return value
+    return value_of(text, ol.Problem, "problems")
 
 
 if __name__ == "__main__":

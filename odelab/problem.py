@@ -296,7 +296,7 @@ def in_array_form(problem: Problem) -> Callable:
 def checked_params(params):
     """The parameters as a right-hand side gets them: numbers as a tuple of Python's numbers, anything else as it is."""
     entries = params if isinstance(params, tuple | list) else (params,)
-    for entry in entries:
+    for entry in params.values() if isinstance(params, dict) else entries:
         reject_gradients("params", entry)
     if isinstance(params, np.ndarray) and params.ndim < 2:
         entries = list(np.atleast_1d(params))
@@ -307,12 +307,12 @@ def checked_params(params):
     return tuple(entry.item() if isinstance(entry, np.number) else entry for entry in entries)
 
 
-def reject_gradients(name: str, value):
-    """Refuse a tensor that requires gradients."""
+def reject_gradients(name: str, value, function: str = "solve"):
+    """Refuse a tensor that requires gradients, for a function of odelab that would lose them."""
     if getattr(value, "requires_grad", False):
         raise TypeError(
-            f"`{name}` requires gradients, which `odelab.solve` does not carry through a run; take "
-            f"netbridge.solve_with_gradients, or hand over `{name}.detach()`."
+            f"`{name}` requires gradients, which `odelab.{function}` does not carry through a run; take "
+            f"netbridge.{function}_with_gradients, or hand over `{name}.detach()`."
         )
 
 

@@ -40,6 +40,8 @@ class Result:
 
         Returns a matplotlib Figure, which notebooks show; the one that holds `ax` where that is given.
         """
+        if not self.kinds:
+            raise ValueError(f"`{type(self).__name__}` has no figure; `table` has its columns.")
         kind = next(iter(self.kinds)) if kind is None else kind
         if kind not in self.kinds:
             raise ValueError(f"`kind` must be one of {', '.join(map(repr, self.kinds))}, got {kind!r}.")

@@ -20,6 +20,7 @@ import tomllib
 from pathlib import Path
 
 import odelab
+from netbridge.pretrained_networks import DIGESTS, ZOO, digests_of
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -95,6 +96,7 @@ DISTRIBUTIONS = (
         "netbridge",
         (same("odelab"), *others("net")),
         {"zoo": [same("odelab-zoo")], "detect": list(others("detect"))},
+        ("py.typed", DIGESTS.name),
     ),
     Distribution("odelab-zoo", "The trained networks of netbridge", "odelab_zoo", "netbridge/zoo", data=("*/*",)),
     Distribution(
@@ -129,6 +131,8 @@ def wheel(one: Distribution, folder: Path) -> Path:
         here = Path(place)
         left_out = (*LEFT_OUT, "zoo") if one.package == "netbridge" else LEFT_OUT
         shutil.copytree(ROOT / one.folder, here / one.package, ignore=shutil.ignore_patterns(*left_out))
+        if one.package == "netbridge":
+            (here / one.package / DIGESTS.name).write_text(json.dumps(digests_of(ZOO), indent=0))
         if one.package == "odelab_zoo":
             (here / one.package / "__init__.py").write_text('"""The trained networks of netbridge."""\n')
         for file in ("README.md", "LICENSE"):

@@ -1,5 +1,6 @@
 """What is published: four wheels and one source distribution, of one version, whole."""
 
+import os
 import subprocess
 import sys
 import tarfile
@@ -88,6 +89,37 @@ def test_odelab_alone_solves_without_torch_or_matplotlib(folder, tmp_path):
         timeout=HANGS,
     )
     assert done.stdout.split() == ["True", "ok"], done.stderr[-2000:]
+
+
+TOGETHER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import netbridge as nb
+assert nb.__file__.startswith(sys.argv[1]), nb.__file__
+try:
+    print(len(nb.pretrained()), nb.pretrained("digits/resnet32-width4-se-seed0").about["test_errors"])
+except FileNotFoundError:
+    nb.fetch_pretrained(sys.argv[2], ["digits/resnet32-width4-se-seed0"])
+    print("fetched", len(nb.pretrained()))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("zoo", [True, False], ids=["with odelab-zoo", "without"])
+def test_installed_networks_are_found_and_others_are_fetched(folder, tmp_path, zoo):
+    for name in ("odelab", "odelab-netbridge", *(["odelab-zoo"] if zoo else [])):
+        zipfile.ZipFile(wheel(folder, name)).extractall(tmp_path / "site")
+    beside = ROOT / "netbridge" / "zoo"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", TOGETHER, str(tmp_path / "site"), beside.as_uri()],
+        cwd=tmp_path,
+        env={**os.environ, "NETBRIDGE_DATA": str(tmp_path / "cache"), "ODELAB_ZOO": ""},
+        capture_output=True,
+        text=True,
+        timeout=HANGS,
+    )
+    count = len(list(beside.rglob("*.safetensors")))
+    assert done.stdout.split() == ([str(count), "4"] if zoo else ["fetched", "1"]), done.stderr[-2000:]
 
 
 @pytest.mark.slow

@@ -68,6 +68,23 @@ def folder(path, size: int = 32, test_share: float = 0.2, seed: int = 0) -> Data
     return dataset(path.resolve().name, arrays, names)
 
 
+def some_pictures(path, size: int, count: int) -> torch.Tensor:
+    """Pictures of a folder and its subfolders, evenly spread over their names: uint8 (N, 3, size, size).
+
+    path   the folder
+    size   height and width; the middle of each picture is cut out, its shorter side resized to this
+    count  how many at most
+    """
+    path = Path(path).expanduser()
+    if not path.is_dir():
+        raise ValueError(f"{str(path)!r} is not a folder.")
+    files = sorted(file for file in path.rglob("*") if file.suffix.lower() in ENDINGS)
+    if not files:
+        raise ValueError(f"{path} holds no pictures ({', '.join(sorted(ENDINGS))}).")
+    chosen = np.unique(np.linspace(0, len(files) - 1, min(count, len(files))).astype(int))
+    return torch.from_numpy(np.stack([pixels(files[place], size) for place in chosen]))
+
+
 def pictures_of(path: Path) -> dict[str, list[Path]]:
     """The pictures of every class, sorted; classes are the subfolders that hold some."""
     found = {

@@ -8,12 +8,15 @@ import numpy as np
 import odelab
 from netbridge.learned.controller import LearnedController
 from odelab.experiments import cost_at_error
+from odelab.files.saved import register
+from odelab.results import Result
 
 TIMES = 50  # at which the error of a run is measured
 
 
+@register
 @dataclasses.dataclass(frozen=True, eq=False)
-class EqualError:
+class EqualError(Result, kinds={"evaluations": "netbridge.figures:draw_equal_error"}):
     """Evaluations, error and rejections of two controllers at R tolerances, (R, 2): the learnt one first, then the law.
 
     `ratio` is evaluations of the learnt controller over those of the law at the same error, the geometric mean over the
@@ -45,17 +48,11 @@ class EqualError:
         lines.append(f"evaluations at equal error, {self.names[0]} over {self.names[1]}: {self.ratio:.3f}")
         return "\n".join(lines)
 
-    def plot(self):
-        """Evaluations against error of both, as a matplotlib Figure."""
-        from odelab.plot import style
-
-        with style.figure(height=3.2) as (drawing, axes):
-            for j, name in enumerate(self.names):
-                axes[0, 0].plot(self.evaluations[:, j], self.error[:, j], marker="os"[j], markersize=3.5, label=name)
-            axes[0, 0].set(xscale="log", yscale="log", xlabel="evaluations", ylabel="error along the run")
-            axes[0, 0].set_title(f"at equal error {self.ratio:.2f} of the evaluations", loc="left")
-            axes[0, 0].legend()
-        return drawing
+    def table(self):
+        """A row per tolerance and contestant."""
+        names = ("evaluations", "error", "rejected")
+        columns = {name: getattr(self, name).ravel() for name in names}
+        return {"rtol": np.repeat(self.rtol, 2), "controller": list(self.names) * len(self.rtol), **columns}
 
 
 def compare_at_equal_error(

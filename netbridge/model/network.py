@@ -155,15 +155,24 @@ class Configured(nn.Module):
         scored = f", test accuracy {self.about['test_accuracy']:.2%}" if "test_accuracy" in self.about else ""
         printer.text(f"{type(self).__name__}({family} of {len(gates)} {kinds} blocks, {count:,} parameters{scored})")
 
-    def check_images(self, x: torch.Tensor) -> None:
+    def check_images(self, x: torch.Tensor, name: str = "x") -> None:
         """Raises ValueError for anything but images with as many channels as the network takes."""
         channels = self.config["in_channels"]
         if not torch.jit.is_tracing() and (x.ndim != 4 or x.shape[1] != channels):
-            behind = " Channels are axis 1: x.permute(0, 3, 1, 2)." if x.ndim == 4 and x.shape[3] == channels else ""
-            raise ValueError(f"`x` must be images (N, {channels}, height, width), got shape {tuple(x.shape)}.{behind}")
+            behind = (
+                f" Channels are axis 1: {name}.permute(0, 3, 1, 2)." if x.ndim == 4 and x.shape[3] == channels else ""
+            )
+            raise ValueError(
+                f"`{name}` must be images (N, {channels}, height, width), got shape {tuple(x.shape)}.{behind}"
+            )
 
     def normalise(self, images: torch.Tensor) -> torch.Tensor:
         """Images in [0, 1] as this network was trained to see them; bytes from 0 to 255 are refused."""
+        if not isinstance(images, torch.Tensor):
+            raise TypeError(
+                f"`images` must be a tensor, got {type(images).__name__}; of an array torch.from_numpy(...)."
+            )
+        self.check_images(images, "images")
         if not images.is_floating_point() or (images.numel() and images.max() > LIGHTEST):
             raise ValueError(
                 f"`images` must be numbers in [0, 1], got {images.dtype} up to {images.max().item():.3g}; of bytes "

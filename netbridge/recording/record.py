@@ -11,6 +11,8 @@ import numpy as np
 
 import odelab
 from odelab.files import replacing
+from odelab.files.saved import register, values_of
+from odelab.results import Result
 
 SLOPE, INCREMENT = "slope", "increment"
 
@@ -29,8 +31,17 @@ class Places:
         self.first.append(first)
 
 
+@register
 @dataclasses.dataclass(frozen=True, eq=False)
-class Record:
+class Record(
+    Result,
+    kinds={
+        "depth": "netbridge.figures:draw_depth",
+        "images": "netbridge.figures:draw_images",
+        "degrees": "netbridge.figures:draw_degrees",
+        "step_sizes": "netbridge.figures:draw_step_sizes",
+    },
+):
     """The stiffness index (NSI) of every image at every residual block of one network, as `nb.trace` returns it.
 
     nsi         the indices, an array (N, T) of N images and T blocks. With of="slope" they are ||f(x_t)|| / ||x_t||, f
@@ -200,6 +211,18 @@ class Record:
             joined[field] = None if any(part is None for part in parts) else np.concatenate(parts)
         return dataclasses.replace(head, **joined)
 
+    def table(self):
+        """A row for each image and block: stage, index, step size."""
+        images, blocks = np.indices(self.nsi.shape)
+        columns = {
+            "image": images.ravel(),
+            "block": np.array(self.names)[blocks.ravel()],
+            "stage": self.stage[blocks.ravel()],
+            "first": self.first[blocks.ravel()],
+            "nsi": self.nsi.ravel(),
+        }
+        return columns if self.step_sizes is None else {**columns, "step_size": self.step_sizes.ravel()}
+
     def save(self, path) -> Path:
         """Write an .npz file atomically: to a temporary file in the same folder, which is then renamed."""
         path = Path(path)
@@ -228,7 +251,18 @@ class Record:
         return cls(**{**fields, "names": tuple(str(n) for n in fields["names"]), "of": str(fields["of"])})
 
 
-class Records(tuple):
+def parts_of(records: "Records") -> dict[str, Any]:
+    """What a file keeps of several records: what they share once, and of each its kind, its indices and its notes."""
+    each: dict[str, Any] = {"of": [one.of for one in records], "notes": [one.notes for one in records]}
+    return values_of(records[0]) | each | {"nsi": np.stack([one.nsi for one in records])}
+
+
+def records_of(of, notes, nsi, **shared) -> "Records":
+    return Records(Record(nsi[k], of=of[k], notes=notes[k], **shared) for k in range(len(of)))
+
+
+@register(fields=parts_of, made=records_of)
+class Records(Result, tuple, kinds={"depth": "netbridge.figures:draw_indices"}):
     """The records of several kinds of index, all measured in one forward pass: `nb.trace(net, images, of=(...))`.
 
     A tuple in the order that was asked for, and by name: `records["slope"]`. What is the same for every kind, `names`,
@@ -255,6 +289,15 @@ class Records(tuple):
     names = property(lambda self: self[0].names, doc="the names of the blocks")
     step_sizes = property(lambda self: self[0].step_sizes, doc="the step size of every image at every block, (N, T)")
     outputs = property(lambda self: self[0].outputs, doc="what the network returned, or None")
+
+    def table(self):
+        """A row for each image and block, with a column for each kind of index."""
+        columns = self[0].table()
+        del columns["nsi"]
+        return columns | {f"nsi_{record.of}": record.nsi.ravel() for record in self}
+
+    def __str__(self):
+        return "\n".join(map(str, self))
 
     @classmethod
     def merge(cls, parts: Iterable["Records"]) -> "Records":

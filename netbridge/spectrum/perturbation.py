@@ -27,14 +27,17 @@ from netbridge.spectrum.autodiff import pullback, tangent, tell_in_words
 from netbridge.spectrum.chain import Affine, Bounded, Convolution, Scaling
 from netbridge.tracing.differentiable import widen
 from netbridge.tracing.states import block_states, blocks_of
+from odelab.files.saved import register
+from odelab.results import Result
 
 VECTORS = 4
 ROUNDS = 300
 TOLERANCE = 1e-7  # the power iteration ends when a round raises the norm by less than this share
 
 
+@register
 @dataclasses.dataclass(frozen=True, eq=False)
-class PerturbationBound:
+class PerturbationBound(Result, kinds={"growth": "netbridge.figures:draw_growth"}):
     """The growth of perturbations through T blocks: the bound of the theorem, and what was measured.
 
     `factor` (T,) is shortcut + alpha * lipschitz of each block, `bound` (T,) the product of the factors up to each
@@ -60,6 +63,11 @@ class PerturbationBound:
     @property
     def proved(self) -> bool:
         return not self.live
+
+    def table(self):
+        """A row per block."""
+        names = ("alpha", "lipschitz", "shortcut", "factor", "bound", "measured")
+        return {"block": self.names, **{name: getattr(self, name) for name in names}}
 
     def __str__(self):
         lines = [f"{'block':24} {'alpha':>8} {'L':>10} {'factor':>10} {'bound':>10} {'measured':>10}"]

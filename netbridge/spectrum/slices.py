@@ -17,12 +17,15 @@ from netbridge.common.preservation import keep_generators
 from netbridge.spectrum.anatomy import anatomy
 from netbridge.spectrum.autodiff import exact_attention, pullback
 from netbridge.spectrum.block_spectrum import LIVE, check, checked_state, mapping
+from odelab.files.saved import register
+from odelab.results import Result
 
 PORTION = 64  # output units at a time
 
 
+@register
 @dataclasses.dataclass(frozen=True, eq=False)
-class SliceSpectrum:
+class SliceSpectrum(Result, kinds={"eigenvalues": "netbridge.figures:draw_slices"}):
     """The eigenvalues of the slices of a block's Jacobian, and what a count of their signs gives.
 
     values        (rows, C, H), complex: the H eigenvalues of the slice of every row, an output unit, and input channel
@@ -35,6 +38,13 @@ class SliceSpectrum:
     values: np.ndarray
     rows: np.ndarray
     count: int
+
+    def table(self):
+        """A row per eigenvalue: its output unit, its input channel, and its parts."""
+        units, channels, _ = np.indices(self.values.shape)
+        values = self.values.ravel()
+        where = {"unit": self.rows[units.ravel()], "channel": channels.ravel()}
+        return {**where, "real": values.real, "imaginary": values.imag}
 
     @property
     def max_re(self) -> float:

@@ -14,10 +14,13 @@ from netbridge.common.preservation import preserve
 from netbridge.model.vit import Attention, tokens_of
 from netbridge.tracing.gates import constant_share
 from netbridge.tracing.states import block_states
+from odelab.files.saved import register
+from odelab.results import Result
 
 
+@register
 @dataclasses.dataclass(frozen=True, eq=False)
-class AttentionValues:
+class AttentionValues(Result, kinds={"mean": "netbridge.figures:draw_attention"}):
     """The attention of one step, for N images of T tokens, with h heads of C / h features.
 
     name         of the step's block
@@ -50,6 +53,10 @@ class AttentionValues:
     rounding: float
     head_rank: int
     head_loss: float
+
+    def table(self):
+        """A row per image: how much of itself a token keeps, and the largest weight of a row."""
+        return {"diagonal": self.diagonal, "largest": self.largest}
 
 
 def attention_values(net: torch.nn.Module, images: torch.Tensor) -> list[AttentionValues]:

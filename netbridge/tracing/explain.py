@@ -22,6 +22,8 @@ from netbridge.recording.record import SLOPE
 from netbridge.recording.recorder import Recorder
 from netbridge.tracing.ours import SolverTracer
 from netbridge.tracing.trace import tracer_of
+from odelab.files.saved import register
+from odelab.results import Result
 
 WHY = {
     "": "",
@@ -32,6 +34,9 @@ WHY = {
     "undecided": "two things of full size, neither of which is a step size by the rule",
     "chosen": "by `factors`",
 }
+
+
+FACTORS = ("counted", "left")  # the fields of a note that hold factors
 
 
 class FactorNote(NamedTuple):
@@ -76,8 +81,15 @@ class StepNote:
         return "\n".join(lines)
 
 
+def explanation_of(steps, **rest) -> "Explanation":
+    """An `Explanation` from the values in a file."""
+    notes = [{**step, **{key: tuple(FactorNote(*one) for one in step[key]) for key in FACTORS}} for step in steps]
+    return Explanation(tuple(StepNote(**note) for note in notes), **rest)
+
+
+@register(fields=dataclasses.asdict, made=explanation_of)
 @dataclasses.dataclass(frozen=True)
-class Explanation:
+class Explanation(Result, kinds={}):
     """What `nb.explain` returns; `print` shows it as a table.
 
     steps   a `StepNote` for every step
@@ -96,6 +108,17 @@ class Explanation:
     steps: tuple[StepNote, ...]
     notes: tuple[str, ...] = ()
     rows: str = ""
+
+    def table(self):
+        """A row per step: its name, the line of its sum, its state and slope, what counts, and why it opens a stage."""
+        return {
+            "step": [step.name for step in self.steps],
+            "line": [step.line for step in self.steps],
+            "state": [step.state for step in self.steps],
+            "slope": [", ".join(step.slope) for step in self.steps],
+            "step_size": [", ".join(factor.what for factor in step.counted) for step in self.steps],
+            "opening": [step.opening for step in self.steps],
+        }
 
     def __str__(self):
         return "\n".join([*map(str, self.steps), self.rows, *(f"note: {note}" for note in self.notes)])

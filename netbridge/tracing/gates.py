@@ -21,12 +21,19 @@ from netbridge.step_sizes.spec import asr
 from netbridge.surgery.swap import swap
 from netbridge.tracing.ours import SolverTracer
 from netbridge.tracing.trace import tracer_of
+from odelab.arrays import to_numpy
+from odelab.files.saved import register, values_of
+from odelab.results import Result
 
 Module = TypeVar("Module", bound=nn.Module)
 
 
+@register(
+    fields=lambda gates: values_of(gates) | {"h": to_numpy(gates.h), "pooled": to_numpy(gates.pooled)},
+    made=lambda h, pooled, **rest: Gates(torch.from_numpy(h), torch.from_numpy(pooled), **rest),
+)
 @dataclasses.dataclass
-class Gates:
+class Gates(Result, kinds={"channels": "netbridge.figures:draw_gates"}):
     """The step size of one residual step over images, one number per image and channel.
 
     h       (images, channels); where a step size varies over the map, its mean over the map; one row where it is
@@ -53,6 +60,15 @@ class Gates:
     def share(self) -> float:
         """The `constant_share` of the step sizes h."""
         return constant_share(self.h)
+
+    def table(self):
+        """A row per channel: mean and deviation of its step size over the images, and what its slope is on average."""
+        return {
+            "channel": range(self.h.shape[1]),
+            "mean": self.h.mean(0),
+            "deviation": self.h.std(0, correction=0),
+            "slope": self.pooled.mean(0),
+        }
 
 
 def constant_share(values: torch.Tensor) -> float:

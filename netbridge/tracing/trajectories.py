@@ -6,9 +6,10 @@ import numpy as np
 
 import odelab
 from netbridge.recording.record import Record, Records
+from odelab.results import Result
 
 
-class Trajectories(list):
+class Trajectories(Result, list, kinds={"norms": "netbridge.figures:draw_norms"}):
     """The feature maps of a traced network, one `odelab.Trajectory` for each stage over all images at once.
 
     `nb.trace(net, images, keep=True)` returns it: a list whose `record` holds the indices. Of each one t (m + 1,)
@@ -24,6 +25,13 @@ class Trajectories(list):
     """
 
     record: Record | Records
+
+    def table(self):
+        """The table of the record."""
+        return self.record.table()
+
+    def __str__(self):
+        return str(self.record)
 
 
 def trajectories_of(kept: list, record: Record | Records) -> Trajectories:

@@ -2,9 +2,10 @@
 
 import dataclasses
 import json
+from collections.abc import Callable, Mapping
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,13 +26,48 @@ KNOWN = ("slope", "sai", "h_rho")  # what is kept of a run where it is known: no
 FOUND = ("t", "u", "direction")
 CLASSES = {one.__name__: one for one in (Trajectory, Ensemble, Spectrum)}
 
-__all__ = ["load", "save"]
+__all__ = ["load", "register", "save"]
+
+
+class Kept(NamedTuple):
+    """How the results of a class are kept: `fields` of one, {name: value}, and what makes one of these again."""
+
+    fields: Callable[[Any], Mapping[str, Any]]
+    made: Callable[..., Any]
+
+
+REGISTERED: dict[str, Kept] = {}  # classes of other packages, by their names
+
+
+def register(cls=None, *, fields=None, made=None):
+    """Let `save` and `load` know a class; a decorator for dataclasses of arrays, numbers, words, and tuples of them.
+
+    cls     the class
+    fields  fields(result), the arrays and plain values that a file keeps, by name; by default those of the dataclass
+    made    made(**fields) makes the result again; by default the class. Arrays are NumPy's, sequences are tuples
+    """
+    if cls is None:
+        return lambda cls: register(cls, fields=fields, made=made)
+    REGISTERED[cls.__name__] = Kept(fields or values_of, made or cls)
+    return cls
+
+
+def values_of(result) -> dict[str, Any]:
+    """The fields of a dataclass by name."""
+    return {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
+
+
+def as_tuples(value):
+    """A value of JSON with tuples in place of its lists."""
+    if isinstance(value, dict):
+        return {name: as_tuples(one) for name, one in value.items()}
+    return tuple(map(as_tuples, value)) if isinstance(value, list) else value
 
 
 def save(result: Result, path) -> Path:
-    """Write a run, an ensemble or a spectrum to a file, whole or not at all.
+    """Write a run, an ensemble, a spectrum or a result of `netbridge` to a file, whole or not at all.
 
-    result   a Trajectory, an Ensemble or a Spectrum
+    result   a Trajectory, an Ensemble or a Spectrum; of netbridge a Record, Records, Gates and other results
     path     where to; the file ends in .npz
 
     Returns the path. Kept are all arrays, bit by bit, and what is said of the run; not kept is the right-hand side,
@@ -44,14 +80,15 @@ def save(result: Result, path) -> Path:
     >>> bool((again.u == sol.u).all()), bool((again(5.0) == sol(5.0)).all())
     (True, True)
     """
-    if type(result).__name__ not in CLASSES:
-        raise TypeError(f"`result` must be one of {', '.join(CLASSES)}, got {type(result).__name__}.")
+    name = type(result).__name__
+    if name not in CLASSES and name not in REGISTERED:
+        raise TypeError(f"`result` must be one of {', '.join([*CLASSES, *REGISTERED])}, got {name}.")
     path = Path(path)
     path = path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz")
-    arrays, header = parts_of(result)
+    arrays, header = plain_parts(REGISTERED[name].fields(result)) if name in REGISTERED else parts_of(result)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as unfinished, unfinished.open("wb") as file:
-        head = {"format": FORMAT, "class": type(result).__name__, **header}
+        head = {"format": FORMAT, "class": name, "package": type(result).__module__.partition(".")[0], **header}
         everything: dict[str, Any] = {"header": json.dumps(head), **arrays}
         np.savez_compressed(file, **everything)
     return path
@@ -77,19 +114,32 @@ def load(path, problem: Problem | None = None) -> Any:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files if name != "header"}
             header = json.loads(str(file["header"]))
-        cls = CLASSES[header["class"]]
+        name, package = header["class"], header.get("package", "odelab")
+        known = name in CLASSES or name in REGISTERED
+        if package == "odelab" and not known:
+            raise ValueError(f"{name} is no result")
     except FileNotFoundError:
         raise
     except Exception as error:  # whatever the readers of archives, arrays and JSON raise
         raise ValueError(f"{path}: damaged, or no result of odelab ({error}).") from None
     if header["format"] > FORMAT:
         raise ValueError(f"{path} was written by a later version of odelab (format {header['format']}); update odelab.")
+    if not known:
+        raise ValueError(f"{path} holds a {name} of {package}; import {package} first.")
+    if name in REGISTERED:
+        return REGISTERED[name].made(**arrays, **as_tuples(header["fields"]))
     if problem is not None and header.get("problem") != problem.name:
         raise ValueError(f"{path} holds a run of {header.get('problem')!r}, and `problem` is {problem.name!r}.")
-    for name, value in (header.get("given") or {}).items():
-        if problem is not None and given_by(problem)[name] != value:
-            raise ValueError(f"{path} holds a run with `{name}` = {value}, and that of `problem` differs.")
-    return built(cls, arrays, header, problem)
+    for field, value in (header.get("given") or {}).items():
+        if problem is not None and given_by(problem)[field] != value:
+            raise ValueError(f"{path} holds a run with `{field}` = {value}, and that of `problem` differs.")
+    return built(CLASSES[name], arrays, header, problem)
+
+
+def plain_parts(fields: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays among some fields, and a header with all others."""
+    arrays = {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
+    return arrays, {"fields": {name: value for name, value in fields.items() if name not in arrays}}
 
 
 def parts_of(result) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

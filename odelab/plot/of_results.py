@@ -24,12 +24,17 @@ def draw_eigenvalues(found, axes):
 
 def draw_participation(found, axes):
     """Draw how much of each component takes part in the fast modes into axes."""
-    group = found.groups[0]
+    draw_shares(found.groups[0], axes)
+    axes.set_title(str(found), loc="left")
+
+
+def draw_shares(group, axes):
+    """Draw how much of each component takes part in a group of modes into axes."""
     order = np.argsort(-group.share, kind="stable")[:SHOWN]
     names = [f"u[{i}]" if group.names is None else group.names[i] for i in order]
     axes.bar(names, 100 * group.share[order])
-    axes.set(ylabel="share in the fast modes, %")
-    axes.set_title(str(found), loc="left")
+    axes.set(ylabel="share in the modes, %")
+    axes.set_title(str(group), loc="left")
 
 
 def draw_premises(found, axes):

@@ -6,7 +6,7 @@ from pathlib import Path
 import netbridge as nb
 from netbridge import data as datasets
 from netbridge.data.datasets import MINIATURE
-from netbridge.pretrained_networks import Pretrained
+from netbridge.pretrained_networks import Pretrained, zoo_folder
 from netbridge.train.journal import header_fields
 from studies.lab import definitions
 from studies.lab.report import terminal
@@ -20,7 +20,7 @@ SHAPES: dict[str, dict] = {  # small images need smaller networks; shipped netwo
 }
 MULTIPLE = {"fca": 16}  # FCA shares sixteen frequencies out among the channels: their number must be a multiple
 CONTROLLERS = ("constant", "se", "stepnet", "eca", "ie", "asr(se)", "cbam", "fca", "srm", "sem", "iebn")
-ZOO = Path(nb.__file__).parent / "zoo"  # the networks that come with netbridge, one folder per data set
+ZOO = zoo_folder()  # the networks that come with netbridge, one folder per data set
 DEEP = 56  # layers of the deep networks, nine blocks a stage
 USUAL = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "stl10": "STL-10", "imagenet": "ImageNet"}  # written out
 IMAGENET_SIZE, FOLDER_SIZE = 224, 32  # pixels, where no size is given

@@ -1,5 +1,8 @@
 """`nb.diagnose`: what it says of networks whose stiffness is known, and its page."""
 
+import time
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -29,16 +32,74 @@ def linear():
 
 
 def test_the_stable_step_of_a_linear_block_is_two_over_its_fastest_rate(linear):
-    assert list(linear.stable_step.values()) == pytest.approx(
-        [2.02 / 0.3, 2.02 / 4.0, 2.02], rel=1e-4
-    )  # |R| may be 1.02
+    assert list(linear.stable_step.values()) == pytest.approx([2.0 / 0.3, 2.0 / 4.0, 2.0], rel=1e-5)
     assert linear.stiff_blocks == ("2",)
     assert linear.sentences[0].startswith("1 of 3 measured blocks")
+    assert linear.limits["2"].growth == pytest.approx(3.0)  # |1 - 4|
+    assert "Constant step sizes of 0.5 in place of 1 would bring 2 within the limit" in linear.sentences[3]
+
+
+@pytest.mark.parametrize("controller", ["constant", "se"])
+def test_limits_are_those_of_all_eigenvalues_to_two_digits(controller):
+    torch.manual_seed(0)
+    net, images = nb.resnet(14, widths=(4, 4, 4), controller=controller).eval(), torch.randn(1, 3, 16, 16)
+    found, states = nb.diagnose(net, images), nb.block_states(net, images)
+    assert found.limits
+    for name, limit in found.limits.items():
+        values = nb.block_spectrum(net.get_submodule(name), states[name], "increment", "full", gate="frozen").values
+        damped = values[(values.real < 0) & (np.abs(values.imag) <= -values.real)]
+        assert limit.settled
+        assert limit.stable_step == pytest.approx((-2 * damped.real / np.abs(damped) ** 2).min(), rel=0.02)
+        assert limit.growth == pytest.approx(max(1.0, np.abs(1 + values[values.real <= 0]).max()), rel=0.02)
+
+
+def test_a_branch_that_maps_equal_features_to_zero_has_limits():
+    """A normalisation of layers takes away what all features share: the Jacobian times ones is 0, and it is not."""
+    torch.manual_seed(0)
+    found = nb.diagnose(nb.vit(16, depth=1, features=16, heads=2).eval(), torch.randn(1, 3, 16, 16))
+    assert all(np.isfinite(step) for step in found.stable_step.values())
+
+
+def test_blocks_whose_modes_all_grow_have_no_limit(tmp_path):
+    net = nn.Sequential(Linear(-0.1, -0.2), Linear(-0.3, -0.4), Linear(-0.1, 0.0))
+    found = nb.diagnose(net, torch.randn(3, 2))
+    assert set(found.stable_step.values()) == {float("inf")}
+    assert "none has a mode that decays faster than it turns" in found.sentences[0]
+    assert found.report(tmp_path).is_file()
+
+
+def test_a_swap_of_the_step_sizes_for_ones_is_measured():
+    """With h = 1/2 the limit of h f is twice that of f."""
+    torch.manual_seed(0)
+    net = nb.resnet(14, widths=(4, 4, 4), controller="constant(0.5)").eval()
+    found = nb.diagnose(net, torch.randn(2, 3, 8, 8))
+    assert found.with_ones.keys() == found.limits.keys()
+    for name, limit in found.with_ones.items():
+        assert found.stable_step[name] == pytest.approx(2 * limit.stable_step, rel=1e-3)
+    count = sum(limit.stable_step < 1.0 for limit in found.with_ones.values())
+    assert f"{count} of {len(found.limits)} blocks would be beyond the limit" in found.sentences[3]
+
+
+def test_blocks_that_are_not_reached_in_time_are_named():
+    found = nb.diagnose(nb.resnet(14, widths=(4, 4, 4)), torch.randn(1, 3, 8, 8), allowed=1e-9)
+    assert not found.limits
+    assert "longer than the 1e-09 seconds of `allowed`" in found.sentences[-1]
+
+
+@pytest.mark.slow
+def test_a_resnet20_takes_seconds_and_its_page_is_small(tmp_path):
+    net = nb.pretrained("cifar10/resnet20-se-seed0")
+    start = time.process_time()
+    found = nb.diagnose(net, torch.randn(16, 3, 32, 32))
+    assert time.process_time() - start < 10.0
+    page = found.report(tmp_path)
+    assert page.stat().st_size < 500_000
+    assert page.read_text(encoding="utf-8").count("<img") == 4
 
 
 def test_its_page_and_table_have_a_row_per_block(linear, tmp_path):
     page = linear.report(tmp_path / "out").read_text(encoding="utf-8")
-    assert page.count("<img") == 2
+    assert page.count("<img") == 3
     assert "http" not in page
     table = linear.table()
     assert {len(column) for column in table.values()} == {3}
@@ -49,10 +110,10 @@ def test_what_a_network_does_not_have_is_said_in_words():
     torch.manual_seed(0)
     net = nb.resnet(14, widths=(4, 4, 4), controller="se")
     found = nb.diagnose(net, torch.randn(4, 3, 8, 8))
-    assert "the increment is not defined where a block changes the shape" in found.sentences[4]
+    assert "the increment is not defined where a block changes the shape" in found.sentences[-1]
     assert set(found.not_measured) == {"stages.1.blocks.0", "stages.2.blocks.0"}
     assert "step sizes are" in found.sentences[2]
-    assert "TNS by the slope is" in found.sentences[3]
+    assert "TNS by the slope is" in found.sentences[4]
 
 
 def test_it_takes_images_in_batches_as_a_trace_does():

@@ -331,8 +331,12 @@ def test_the_order_of_odeint_is_named(rhs):
 def test_parameters_that_require_gradients():
     torch = pytest.importorskip("torch")
     rate = torch.tensor([1.0], requires_grad=True)
-    for params in (rate, (1.0, rate), [rate[0]]):
+    for params in (rate, (1.0, rate), [rate[0]], {"rate": rate}):
         refused(TypeError, ["`params` requires gradients", "params.detach()"], ol.Problem, decay, [1.0], (0, 1), params)
+    words = ["requires gradients", "`odelab.ensemble` does not", "take netbridge.ensemble_with_gradients"]
+    growth = ol.problems.dahlquist()
+    refused(TypeError, ["`params`", *words], ol.ensemble, growth, params=torch.ones(3, 1, requires_grad=True))
+    refused(TypeError, ["`u0`", *words], ol.ensemble, growth, u0=torch.ones(3, 1, requires_grad=True))
 
 
 def test_slopes_whose_gradients_are_dropped_are_named():

@@ -3,7 +3,7 @@
 import numpy as np
 
 from odelab.arrays import reject_masked, row_of_numbers
-from odelab.problem import Problem
+from odelab.problem import Problem, reject_gradients
 
 
 def batches(problem: Problem, u0, params) -> tuple[np.ndarray, np.ndarray | None]:
@@ -33,6 +33,7 @@ def batches(problem: Problem, u0, params) -> tuple[np.ndarray, np.ndarray | None
 def batch(name: str, values, width: int) -> np.ndarray:
     """`values` as an array (N, width) of floats."""
     reject_masked(name, values)
+    reject_gradients(name, values, "ensemble")
     try:
         given = np.asarray(values)
     except ValueError:

@@ -12,6 +12,7 @@ import dataclasses
 
 import numpy as np
 
+from odelab.results import Result
 from odelab.stiffness.modes.projectors import BalancedSchur
 from odelab.stiffness.operator import as_operator
 from odelab.stiffness.spectrum import reject_gradients
@@ -26,7 +27,7 @@ CERTAIN = 0.05  # a share that rounding may change by more is not told
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ModeGroup:
+class ModeGroup(Result, kinds={"shares": "odelab.plot.of_results:draw_shares"}):
     """Modes of a matrix whose rates lie close together, and who takes part in them; see `odelab.participation`.
 
     rates           their eigenvalues, (m,), the largest modulus first; 0 where rounding leaves nothing else
@@ -59,6 +60,11 @@ class ModeGroup:
         """|participation| of each component over the sum of all."""
         size = np.abs(self.participation)
         return size / size.sum()
+
+    def table(self):
+        """A row per component."""
+        names = [f"u[{i}]" for i in range(len(self.share))] if self.names is None else list(self.names)
+        return {"component": names, "participation": self.participation, "share": self.share}
 
     def __str__(self):
         many = len(self.rates)

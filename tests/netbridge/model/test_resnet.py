@@ -186,6 +186,15 @@ def test_bytes_are_not_normalised(dtype, normalised):
             net.normalise(torch.zeros(2, 3, 4, 4, dtype=dtype))
 
 
+def test_channels_behind_and_arrays_are_not_normalised():
+    net = nb.resnet(8)
+    net.normalisation = {"mean": [0.5] * 3, "std": [0.25] * 3}
+    with pytest.raises(ValueError, match=r"got shape \(2, 4, 4, 3\). Channels are axis 1"):
+        net.normalise(torch.zeros(2, 4, 4, 3))
+    with pytest.raises(TypeError, match="`images` must be a tensor, got ndarray"):
+        net.normalise(torch.zeros(2, 3, 4, 4).numpy())
+
+
 def test_a_notebook_shows_one_line_of_a_network_and_print_its_layers():
     class Printer:
         def text(self, words):

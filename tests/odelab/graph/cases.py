@@ -181,7 +181,7 @@ return np.full(2, u[0]) + np.ones(2) * u[1] - np.asarray(u)
 return u.astype(float) * -1.0 + u.reshape(1, 2)[0] + u.dot(u)
 return np.tile(u[:1], 2) + np.repeat(u[1:], 2) + np.linspace(0.0, 1.0, 2)
 return np.pad(u, 1)[1:3] + np.diff(u, prepend=0.0) + np.interp(u, GRID, TABLE)
-return np.nan_to_num(u) + np.round(u) + np.fix(u) + np.mod(u, 0.9) + u // 0.4
+return np.nan_to_num(u) + np.round(u) + np.trunc(u) + np.mod(u, 0.9) + u // 0.4
 return u @ MATRIX + MATRIX.T @ u + (MATRIX @ MATRIX) @ u + np.inner(u, u) + np.trace(np.outer(u, u))
 return np.vstack([u, 2 * u])[1] + np.column_stack([u, u])[:, 0] + np.atleast_2d(u)[0]
 return np.array([w @ u[:2] for w in MATRIX]) + np.ptp(u) + u.max() + np.min(u)

@@ -122,6 +122,7 @@ def calls():
     return [call for functions in (simple | CALLS).values() for call in functions] + ARRANGED
 
 
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")  # since NumPy 2.5
 @pytest.mark.parametrize("function", calls(), ids=range(len(calls())))
 def test_a_function_of_nodes_is_numpys(function):
     with np.errstate(all="ignore"):

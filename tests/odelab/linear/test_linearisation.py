@@ -123,7 +123,7 @@ def test_increments_follow_the_tolerance_and_not_one():
 def test_columns_of_one_colour_share_no_row():
     from scipy import sparse
 
-    pattern = sparse.random_array((60, 60), density=0.05, rng=0).tocsc()
+    pattern = sparse.csc_array(np.random.default_rng(0).random((60, 60)) < 0.05)
     found = colour_columns(pattern)
     for seed in found.seeds:
         assert ((pattern != 0).astype(int) @ seed.astype(int)).max() <= 1

@@ -12,6 +12,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from odelab.problems import lorenz, robertson
+from odelab.stiffness.arnoldi import ritz_values
 from odelab.stiffness.conditioning import IllConditioned, NotConverged
 from odelab.stiffness.indices import si
 from odelab.stiffness.log_norm import log_norm, soderlind
@@ -445,3 +446,32 @@ def test_logarithmic_norms_of_operators_and_sparse_matrices(p):
         assert log_norm(same, p) == pytest.approx(log_norm(J, p), rel=1e-14)
     with pytest.raises(ValueError, match="`J` must be finite"):
         log_norm(sparse.csr_array(np.nan * J), p)
+
+
+@given(seeds, sizes)
+@settings(max_examples=20, deadline=None)
+def test_the_ritz_values_of_a_whole_space_are_the_eigenvalues(seed, n):
+    rng = np.random.default_rng(seed)
+    turn = rotation(rng, n)
+    J = turn @ np.diag(-np.arange(1.0, n + 1)) @ turn.T
+    (values, residuals), *_ = ritz_values(JacobianOperator((n, n), lambda v: J @ v))
+    assert np.sort(values.real) == pytest.approx(-np.arange(n, 0.0, -1.0), rel=1e-6)
+    assert residuals.max() <= 1e-6 * n
+
+
+def test_ritz_values_with_a_small_residual_are_eigenvalues_of_a_normal_operator():
+    """Of a normal operator some eigenvalue lies within the residual; the ends above and below are found, too."""
+    rng = np.random.default_rng(0)
+    known = np.concatenate([rng.uniform(-1.0, 0.0, 2000), [-3.0, 0.5]]) + 0j
+    known = np.concatenate([known, [-0.1 + 2.0j, -0.1 - 2.0j]])
+
+    def product(v):
+        image = known[:-2].real * v[:-2]
+        x, y = v[-2:]
+        return np.concatenate([image, [-0.1 * x - 2.0 * y, 2.0 * x - 0.1 * y]])
+
+    for values, residuals in ritz_values(JacobianOperator((len(known), len(known)), product)):
+        distance = np.abs(values[:, None] - known).min(axis=1)
+        assert (distance <= residuals + 1e-12).all()
+    for end in (-3.0, 0.5, -0.1 + 2.0j, -0.1 - 2.0j):
+        assert np.abs(values - end).min() <= 1e-9

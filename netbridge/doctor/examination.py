@@ -1,7 +1,8 @@
-"""`diagnose`: which blocks of a network are stiff, by which reading, and what its step sizes do about it."""
+"""`diagnose`: which blocks of a network are stiff, by which reading, what step sizes do, what a swap would change."""
 
 import dataclasses
 import math
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,8 @@ from torch import nn
 import odelab
 from netbridge.common.batches import images_of
 from netbridge.common.nested_tensors import first_tensor
+from netbridge.doctor.euler_limits import EulerLimit, euler_limit
 from netbridge.recording.record import Records
-from netbridge.spectrum.time_scales import block_time_scales
 from netbridge.tracing.states import block_states
 from netbridge.tracing.trace import trace
 from odelab.results import Result
@@ -26,44 +27,67 @@ AGREE = 0.8  # the rank correlation from which on two readings say the same of t
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class NetworkDiagnosis(
-    Result, kinds={"depth": "netbridge.doctor:draw_depth", "stable_steps": "netbridge.doctor:draw_stable_steps"}
+    Result,
+    kinds={
+        "depth": "netbridge.doctor.page:draw_depth",
+        "stable_steps": "netbridge.doctor.page:draw_stable_steps",
+        "spectrum": "netbridge.doctor.page:draw_spectrum",
+        "step_sizes": "netbridge.doctor.page:draw_step_sizes",
+    },
 ):
-    """What `netbridge.diagnose` found about a network; `print` says it in five sentences, `report` shows it on a page.
+    """What `netbridge.diagnose` found about a network; `print` says it in six sentences, `report` shows it on a page.
 
     name          what the network is called
     records       the trace of both readings, by "slope" and by "increment"
-    stable_step   {block: step}, the largest step of Euler's method at which no mode of the block grows that should
-                  not, at the state where it is smallest; a block takes steps of size 1
+    limits        {block: EulerLimit}, what limits each block as a step of Euler's method, at the state where its stable
+                  step is smallest: `stable_step`, `growth`, the eigenvalues at the edge of its spectrum, `settled`
+    with_ones     {block: EulerLimit} with a step size of 1 in place of the block's own, for blocks that have one
     not_measured  {block: why} of the blocks for which that could not be computed
+    images        what the images were, as one more sentence; none by default
 
     >>> import netbridge as nb, torch
     >>> _ = torch.manual_seed(0)
     >>> found = nb.diagnose(nb.resnet(14, widths=(4, 4, 4)), torch.rand(4, 3, 8, 8))
     >>> len(found.sentences), found.stiff_blocks == tuple(b for b, h in found.stable_step.items() if h < 1.0)
-    (5, True)
+    (6, True)
     """
 
     name: str
     records: Records
-    stable_step: dict[str, float]
+    limits: dict[str, EulerLimit]
+    with_ones: dict[str, EulerLimit]
     not_measured: dict[str, str]
+    images: str = ""
+
+    @property
+    def stable_step(self) -> dict[str, float]:
+        """The largest step of Euler's method at which no mode of a block grows that decays faster than it turns."""
+        return {block: limit.stable_step for block, limit in self.limits.items()}
 
     @property
     def stiff_blocks(self) -> tuple[str, ...]:
         """The blocks that are steps beyond the stability limit of Euler's method at one of the states looked at."""
-        return tuple(block for block, step in self.stable_step.items() if step < 1.0)
+        return beyond(self.limits)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Which blocks are stiff, do the readings agree, what do the gates do, what is TNS, what is not known?"""
-        return self._limits(), self._readings(), self._gates(), self._total(), self._unknown()
+        """Which blocks are stiff, do readings agree, what do gates do, what a swap, what is TNS, what is not known?"""
+        said = self._limits(), self._readings(), self._gates(), self._swap(), self._total(), self._unknown()
+        return (*said, self.images) if self.images else said
 
     def _limits(self) -> str:
-        known, stiff = len(self.stable_step), self.stiff_blocks
+        known, stiff = len(self.limits), self.stiff_blocks
         if not known:
             return f"Whether blocks of {self.name} are stiff as steps of Euler's method could not be computed."
-        least = min(self.stable_step, key=self.stable_step.__getitem__)
-        where = f"the smallest limit is {self.stable_step[least]:.2g}, of {least}"
+        steps = self.stable_step
+        least = min(steps, key=steps.__getitem__)
+        where = f"the smallest limit is {steps[least]:.3g} steps, of {least}"
+        if math.isinf(steps[least]):
+            where = "none has a mode that decays faster than it turns"
+        turning = max(self.limits, key=lambda block: self.limits[block].growth)
+        growth = self.limits[turning].growth
+        if growth > 1.005:
+            where += f". A step enlarges modes that do not grow by themselves at most {growth:.2f} times, in {turning}"
         if not stiff:
             return f"No block of {self.name} is a step beyond Euler's stability limit, of {known} measured; {where}."
         return (
@@ -97,6 +121,24 @@ class NetworkDiagnosis(
         names = [self.records.names[k] for k in np.argsort(-np.nanstd(sizes, axis=0))[: min(NAMED, moving.sum())]]
         return f"{span}; in {moving.sum()} of {len(mean)} blocks they depend on the image, most in {listed(names)}."
 
+    def _swap(self) -> str:
+        """What a step size of 1 everywhere would change, and which constants would."""
+        if self.with_ones:
+            now, then = ([*filter(self.with_ones.__contains__, beyond(some))] for some in (self.limits, self.with_ones))
+            return (
+                f"With a step size of 1 in place of its own {len(then)} of {len(self.with_ones)} blocks would be "
+                f"beyond the limit ({len(now)} now){f': {listed(then)}' if then else ''}; at these states, without "
+                "training again."
+            )
+        stiff = self.stiff_blocks
+        if not stiff:
+            return "No smaller step size is needed for stability."
+        factor = min(self.stable_step[block] for block in stiff)
+        return (
+            f"Constant step sizes of {factor:.2g} in place of 1 would bring {listed(stiff)} within the limit at these "
+            "states, as would an attention module with such means."
+        )
+
     def _total(self) -> str:
         record = self.records["slope"]
         try:
@@ -110,27 +152,33 @@ class NetworkDiagnosis(
         )
 
     def _unknown(self) -> str:
-        first = int(np.count_nonzero(self.records.first))
-        said = [f"the first blocks of its {first} stages are not counted in TNS"]
+        said = ["the first block of each stage is not counted in TNS"]
         undefined = [n for k, n in enumerate(self.records.names) if np.isnan(self.records["increment"].nsi[:, k]).all()]
         if undefined:
             said.append(f"the increment is not defined where a block changes the shape ({listed(undefined)})")
-        if self.not_measured:
-            reason = next(iter(self.not_measured.values()))
-            said.append(f"no limit was computed for {listed(self.not_measured)}, for the first because {reason}")
+        rough = [block for block, limit in self.limits.items() if not limit.settled]
+        if rough:
+            said.append(f"the limits of {listed(rough)} are rough")
+        for reason in dict.fromkeys(self.not_measured.values()):
+            blocks = [block for block, why in self.not_measured.items() if why == reason]
+            said.append(f"no limit was computed for {listed(blocks)}, as {reason}")
         return f"Not in these numbers: {'; '.join(said)}."
 
     def table(self):
-        """A row per block."""
+        """A row per block; growth and stable_step are those of `limits`, NaN where they were not computed."""
         means = {of: of_blocks(self.records[of].nsi) for of in ("slope", "increment")}
         sizes = self.records.step_sizes
+        names = self.records.names
+        unknown = EulerLimit(math.nan, math.nan, np.zeros(0), True)
+        limits = [self.limits.get(name, unknown) for name in names]
         return {
-            "block": list(self.records.names),
+            "block": list(names),
             "stage": self.records.stage,
             "nsi_slope": means["slope"],
             "nsi_increment": means["increment"],
-            "step_size": np.full(len(self.records.names), np.nan) if sizes is None else of_blocks(sizes),
-            "stable_step": np.array([self.stable_step.get(name, math.nan) for name in self.records.names]),
+            "step_size": np.full(len(names), np.nan) if sizes is None else of_blocks(sizes),
+            "stable_step": np.array([limit.stable_step for limit in limits]),
+            "growth": np.array([limit.growth for limit in limits]),
         }
 
     def report(self, folder=".") -> Path:
@@ -138,24 +186,21 @@ class NetworkDiagnosis(
 
         folder    where to; it is made where it is not there
         """
+        from netbridge.doctor import page
         from odelab.doctor import sheet
 
-        columns = self.table()
-        names = list(columns)
-        rows = [[str(row[0]), *(f"{value:.3g}" for value in row[1:])] for row in zip(*columns.values(), strict=True)]
-        depth = "Median over the images, and the middle half of them."
-        limit = "A block is one step of size 1: below the line it is a step beyond the limit."
-        sections = [("Stiffness along depth", depth, sheet.image(self.plot("depth"), "NSI of every block"))]
-        if self.stable_step:
-            sections.append(("Euler's limit", limit, sheet.image(self.plot("stable_steps"), "stable steps")))
-        sections.append(("Every block", "", sheet.table(names, rows)))
-        return sheet.write(folder, f"{self.name}: which blocks are stiff?", self.sentences, "", sections)
+        return sheet.write(folder, f"{self.name}: which blocks are stiff?", self.sentences, "", page.sections(self))
 
     def __str__(self):
         return "\n".join(self.sentences)
 
     def __repr__(self):
-        return f"NetworkDiagnosis({self.name}, {len(self.stiff_blocks)} of {len(self.stable_step)} blocks stiff)"
+        return f"NetworkDiagnosis({self.name}, {len(self.stiff_blocks)} of {len(self.limits)} blocks stiff)"
+
+
+def beyond(limits: dict[str, EulerLimit]) -> tuple[str, ...]:
+    """The blocks whose step of 1 is larger than their largest stable one."""
+    return tuple(block for block, limit in limits.items() if limit.stable_step < 1.0)
 
 
 def listed(names) -> str:
@@ -176,19 +221,22 @@ def ranks(values: np.ndarray) -> np.ndarray:
 
 
 def diagnose(
-    net: nn.Module, images, *, states: int = 1, blocks=None, batch_size: int | None = None
+    net: nn.Module, images, *, states: int = 1, blocks=None, batch_size: int | None = None, allowed: float = 10.0
 ) -> NetworkDiagnosis:
-    """Which blocks of a network are stiff, by which reading, and what do its step sizes do about it?
+    """Which blocks of a network are stiff, by which reading, what do its step sizes do, what would a swap change?
 
     The network, ours or anybody's, is traced for both indices, and for each block that keeps the shape of its input the
-    largest stable step of Euler's method is computed from its Jacobian: a block takes steps of size 1. The network is
-    afterwards what it was before.
+    largest stable step of Euler's method is found from products of its Jacobian with vectors, to two digits: a block
+    takes steps of size 1. `nb.block_spectrum` computes eigenvalues to all digits. The network is afterwards what it was
+    before.
 
     net         the network
     images      images (N, ...), as the network is shown them
     states      for how many of the images Jacobians are taken, which is what takes time; 1
     blocks      as for `nb.trace`, where blocks are not found by themselves
     batch_size  images per pass, as for `nb.trace`
+    allowed     about how many seconds of processor time the limits may take; 10. Blocks with the largest index come
+                first, and those that are not reached are named
 
     Returns a `NetworkDiagnosis`. Raises ValueError where no residual block can be seen.
 
@@ -199,21 +247,45 @@ def diagnose(
     """
     if not (isinstance(states, int) and states >= 1):
         raise ValueError(f"`states` must be a whole number of at least 1, got {states!r}.")
+    if not allowed > 0.0:
+        raise ValueError(f"`allowed` must be a positive number of seconds, got {allowed!r}.")
     records = trace(net, images, of=("slope", "increment"), blocks=blocks, batch_size=batch_size)
-    stable: dict[str, float] = {}
+    limits: dict[str, EulerLimit] = {}
+    with_ones: dict[str, EulerLimit] = {}
     trouble: dict[str, str] = {}
     try:
         found = block_states(net, first_images(images, states), blocks)
     except ValueError as error:
         found, trouble = {}, {"all blocks": str(error).rstrip(".")}
-    for name, state in found.items():
+    size = dict(
+        zip(records.names, zip(of_blocks(records["slope"].nsi), has_step_size(records), strict=True), strict=True)
+    )
+    start = time.process_time()
+    for name in sorted(found, key=lambda name: -size.get(name, (0.0, False))[0]):
+        if time.process_time() - start > allowed:
+            trouble[name] = f"that took longer than the {allowed:g} seconds of `allowed`"
+            continue
+        block, parts = net.get_submodule(name), found[name].split(1)
         try:
-            rows = block_time_scales(net.get_submodule(name), state, values="extremes")
+            limits[name] = least(euler_limit(block, state) for state in parts)
+            if size.get(name, (0.0, False))[1]:
+                with_ones[name] = least(euler_limit(block, state, "residual") for state in parts)
         except (ValueError, TypeError, NotImplementedError, RuntimeError) as error:
             trouble[name] = str(error).split(":")[0].rstrip(".")
-        else:
-            stable[name] = float(rows["stable_step"].min())
-    return NetworkDiagnosis(type(net).__name__, records, stable, trouble)
+    limits, with_ones = ({name: some[name] for name in found if name in some} for some in (limits, with_ones))
+    trouble = {name: trouble[name] for name in [*found, *trouble] if name in trouble}
+    return NetworkDiagnosis(type(net).__name__, records, limits, with_ones, trouble)
+
+
+def least(limits) -> EulerLimit:
+    """The one with the smallest stable step."""
+    return min(limits, key=lambda limit: limit.stable_step)
+
+
+def has_step_size(records: Records) -> np.ndarray:
+    """Which blocks have a step size other than 1, (T,)."""
+    sizes = records.step_sizes
+    return np.zeros(len(records.names), bool) if sizes is None else (np.abs(sizes - 1.0) > 1e-6).any(axis=0)
 
 
 def first_images(images, count: int) -> torch.Tensor:
@@ -222,36 +294,3 @@ def first_images(images, count: int) -> torch.Tensor:
         batch = next(iter(images))
         images = batch if isinstance(batch, np.ndarray) else first_tensor(batch)
     return images_of(images)[:count]
-
-
-def draw_depth(found: NetworkDiagnosis, axes):
-    """Draw both indices along the depth of a network into axes."""
-    from odelab.plot import style
-
-    places = np.arange(1, len(found.records.names) + 1)
-    for colour, record in zip(style.COLOURS, found.records, strict=False):
-        known = np.isfinite(record.nsi).all(axis=0)
-        low, middle, high = np.full((3, len(places)), np.nan)
-        if known.any():
-            low[known], middle[known], high[known] = np.quantile(record.nsi[:, known], (0.25, 0.5, 0.75), axis=0)
-        axes.fill_between(places, low, high, color=colour, alpha=0.15, linewidth=0)
-        axes.plot(places, middle, "o-", markersize=3, color=colour, label=f"by the {record.of}")
-    for start in places[found.records.first]:
-        axes.axvline(start - 0.5, color=style.GREY, linewidth=0.5)
-    axes.set(xlabel="block (lines: where a stage begins)", ylabel="NSI")
-    axes.legend()
-
-
-def draw_stable_steps(found: NetworkDiagnosis, axes):
-    """Draw the largest stable step of every block into axes."""
-    from odelab.plot import style
-
-    if not found.stable_step:
-        raise ValueError("no stable step was computed; `not_measured` says why.")
-    steps = np.array([found.stable_step.get(name, np.nan) for name in found.records.names])
-    places, stiff = np.arange(1, len(steps) + 1), steps < 1.0
-    for chosen, colour, words in ((~stiff, style.COLOURS[0], "stable"), (stiff, style.COLOURS[1], "beyond the limit")):
-        axes.plot(places[chosen], steps[chosen], "o", markersize=4, color=colour, label=words)
-    axes.axhline(1.0, color=style.GREY, linewidth=0.8)
-    axes.set(yscale="log", xlabel="block", ylabel="largest stable step")
-    axes.legend()
