@@ -25,6 +25,7 @@ print(0 <= libc.sbrk(ctypes.c_long(0)) - block < 1 << 32)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not GLIBC, reason="glibc only")
 @pytest.mark.parametrize(("call", "on_the_heap"), [("", False), ("assert nb.tune_allocator() is True", True)])
 def test_settings_take_effect_when_asked_for(call, on_the_heap):

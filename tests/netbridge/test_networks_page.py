@@ -4,9 +4,12 @@ import re
 import warnings
 from pathlib import Path
 
+import pytest
+
 PAGE = Path(__file__).parent.parent.parent / "docs" / "networks.md"
 
 
+@pytest.mark.slow
 def test_the_page_runs():
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(blocks) >= 6

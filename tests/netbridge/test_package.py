@@ -25,6 +25,7 @@ def test_data_and_training_come_when_they_are_asked_for():
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_slices_norms_and_bounds_do_without_torchs_compiler():
     """It takes most of a second to load, which `torch.func.vjp` does."""
     code = (

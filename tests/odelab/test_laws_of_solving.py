@@ -253,6 +253,7 @@ def swinging(t, u, params, out):
 LARGE = ol.Problem(swinging, [1.0, 0.5], (0.0, 4.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_how_tolerances_and_times_lie_in_memory_changes_nothing(way, layout):

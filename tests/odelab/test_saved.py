@@ -128,6 +128,7 @@ def test_another_problem_of_the_same_name_is_refused(change, tmp_path):
         ol.load(path, RELAXATION.replace(**change))
 
 
+@pytest.mark.slow
 def test_a_run_by_a_method_of_ones_own_is_its_numbers(tmp_path):
     sol = ol.solve(RELAXATION, ol.auto(ol.DOPRI5, ol.RODAS5P))
     again = ol.load(ol.save(sol, tmp_path / "run"), RELAXATION)

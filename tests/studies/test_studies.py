@@ -195,6 +195,7 @@ def test_what_cannot_be_done_ends_in_one_plain_line(arguments, words, tmp_path, 
     assert len(stopped.value.code.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_go_on(tmp_path):
     command = [sys.executable, "-m", "studies.train", "--dataset", "digits", "--device", "cpu", "--out", str(tmp_path)]
     child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)

@@ -260,6 +260,7 @@ def test_torchscript_is_refused_in_words(make):
         torch.jit.script(make())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("controller", ["constant", "se", "stepnet", "asr(se)", "eca", "dia"])
 def test_torch_makes_programs_of_it(controller):

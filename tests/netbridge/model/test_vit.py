@@ -218,6 +218,7 @@ class TestTracing:
             net(x)
         assert all(torch.equal(out, copied) for out, copied in kept)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("part", ["residual", "block"])
     def test_the_extremes_of_a_steps_spectrum(self, part):
         net, x = small("se", features=16, size=8), pictures(1, (8, 8))

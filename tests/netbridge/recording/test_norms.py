@@ -66,6 +66,7 @@ def test_a_norm_is_the_norm_but_for_the_roundings_that_its_sum_needs(size, chann
     np.testing.assert_allclose(whole(norms_of_pieces(x.float())), exact(x.float()), rtol=(numbers + 3) * SINGLE)
 
 
+@pytest.mark.slow
 @of_any_size
 @hypothesis.settings(deadline=None, max_examples=40)
 def test_every_way_gives_the_same_bits(size, channels_last, power):

@@ -213,6 +213,7 @@ class TestGates:
         with pytest.raises(ValueError, match=r"`gate` must be 'live', 'frozen', or a step size that broadcasts"):
             nb.block_spectrum(block, x, "block", gate=torch.ones(7))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("post_activation", [True, False])
     def test_gates_that_see_the_state_are_differentiated_as_a_whole(self, post_activation):
         """StepNet; its dead outputs are exact zeros all the same."""

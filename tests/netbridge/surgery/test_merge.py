@@ -17,6 +17,7 @@ CONSTANTS = [nb.asr("se"), nb.asr("eca", uses=2), nb.asr("srm"), nb.asr("dia"), 
 CONSTANTS += [nb.asr("ie", learnable=False, spread=0.3), nb.controller("constant", value=-0.3)]
 
 
+@pytest.mark.slow
 @hypothesis.settings(deadline=None, max_examples=20)
 @hypothesis.given(
     controller=some.sampled_from(CONSTANTS),

@@ -58,6 +58,7 @@ def test_methods_are_compared_at_one_error():
         assert cost_of_error(problem, method, ol.adaptive(1e-6, 1e-9), exact, goal, 10.0).error <= 2.0 * goal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "words"),
     [

@@ -59,6 +59,7 @@ def test_runs_in_lanes_are_the_runs_alone(problem, controller):
         np.testing.assert_allclose(lanes.sai_max[place], run.sai.max(), rtol=1e3 * rtol)
 
 
+@pytest.mark.slow
 @few
 @given(start=stretches, rate=stretches, steps=st.integers(5, 300))
 @pytest.mark.parametrize("name", ["driven", "van_der_pol", "hires"])

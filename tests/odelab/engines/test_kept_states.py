@@ -144,6 +144,7 @@ def test_what_needs_states_says_so(asked):
         asked(spare)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", [HEAT, RELAXING, OSCILLATOR], ids=["in-place", "array", "component"])
 @pytest.mark.parametrize("stops", [None, [0.5]], ids=["one piece", "two pieces"])
 def test_a_run_by_two_methods_knows_its_indices_without_states(problem, stops):

@@ -47,6 +47,7 @@ TURNED = ol.Problem(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("method", [ol.ROS2, *TAKING], **NAMED)
 @pytest.mark.parametrize("name", ["robertson", "forced_linear", "pollu"])

@@ -93,6 +93,7 @@ def test_what_an_implicit_method_leaves_out_is_in_the_frame(tmp_path):
     assert [text.get_text() for text in turns.axes[0].get_legend().get_texts()] == ["DOPRI5", "RODAS4"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("J", [[[-1.0, 10.0], [0.0, -2.0]], np.diag([-1.0, -2.0]), [[-3.0]], np.zeros((2, 2))])
 def test_pseudospectrum(J, tmp_path):
     found = ol.pseudospectrum(J, points=15)

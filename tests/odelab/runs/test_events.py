@@ -93,6 +93,7 @@ def clockwise(t, u, params):
     return t - 2.001
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     roots=st.lists(st.floats(0.2, 9.8), min_size=1, max_size=5, unique=True),

@@ -201,6 +201,7 @@ def shrinking(t, u, params):
     return np.ones(1) if t > 0.5 else -u
 
 
+@pytest.mark.slow
 @needs_numba
 def test_a_wrong_answer_in_compiled_code():
     problem = ol.Problem(shrinking, [1.0, 2.0], (0.0, 1.0))

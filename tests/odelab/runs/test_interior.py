@@ -73,6 +73,7 @@ def test_runs_that_have_no_such_steps():
         assert "inside" not in sol.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [ol.RODAS4, ol.RODAS5P, ol.ESDIRK43], **NAMED)
 @pytest.mark.parametrize("name", ["robertson", "hires", "van_der_pol"])
 def test_the_compiled_look_inside_steps_is_that_of_plain_python(name, method):

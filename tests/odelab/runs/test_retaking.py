@@ -131,6 +131,7 @@ def test_a_bouncing_ball_bounces_where_it_does():
     np.testing.assert_allclose(sol.events[0].t, fall * np.array([1.0, 2.8]), rtol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("method", [ol.RODAS4, ol.RODAS5P], **NAMED)
 def test_an_ensemble_says_which_of_its_runs_are_doubtful_and_can_step_there(method, engine):

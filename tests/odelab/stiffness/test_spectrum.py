@@ -335,6 +335,7 @@ def test_the_worst_of_a_batch_is_said():
     assert caught[0].filename == __file__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tol", [1e-3, 1e-6])
 def test_a_large_symmetric_matrix_is_answered_to_the_digits_asked_for(tol):
     n = 100_000

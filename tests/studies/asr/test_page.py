@@ -102,6 +102,7 @@ def test_every_figure_is_in_the_report_and_can_be_seen(shown):
         ElementTree.parse(out / f"{name}.svg")
 
 
+@pytest.mark.slow
 def test_the_tables_hold_the_known_numbers(shown):
     _, numbers = shown
     small = {row["arm"]: row for row in numbers["controls_small"]}

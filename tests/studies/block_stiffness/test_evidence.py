@@ -52,6 +52,7 @@ def test_every_stage_of_every_network_is_looked_at(preset):
     assert measures.size_of(preset, 4).spectra == (4, 4, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("depth", "widths"), [(18, (8, 8, 16, 16)), (50, (2, 2, 4, 4))])
 def test_a_network_of_the_papers_geometry_has_rows_for_its_last_block(digits, depth, widths):
     torch.manual_seed(0)

@@ -268,6 +268,7 @@ def test_marks_stand_at_the_accuracies_and_squares_on_the_blocks(tmp_path):
 # Its door.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ship", "own"), [(True, False), (False, False), (False, True)])
 def test_results_go_and_come_where_they_are_asked_to(tmp_path, monkeypatch, ship, own):
     shipped, out = tmp_path / "shipped", tmp_path / "out"

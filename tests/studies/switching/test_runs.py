@@ -65,6 +65,7 @@ def test_the_origin_changes_sai_and_not_the_ratio_of_costs():
     assert far == pytest.approx(near, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_the_methods_that_are_asked_for():
     """BS32 and ROS2 follow derivatives 3 and 2: theory is told by these, and chi by the former."""
     pair, tolerances = ("BS32", "ROS2"), (1e-2, 1e-3, 1e-4, 1e-5)

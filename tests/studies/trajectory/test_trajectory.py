@@ -299,6 +299,7 @@ def out(networks, tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 def test_every_figure_and_table_is_there(out):
     pictures = {"courses", "distances", "nearness", "importance", "features", "gate_along", "first_blocks"}
     assert {path.stem for path in out.glob("*.png")} == pictures

@@ -136,6 +136,7 @@ def out(tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 def test_every_figure_and_table_is_there(out):
     pictures = {"attention", "nsi_depth_increment", "nsi_depth_slope", "step_sizes", "tns"}
     assert {path.stem for path in out.glob("*.png")} == pictures  # after an epoch no step size moves with the image

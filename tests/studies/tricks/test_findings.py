@@ -228,6 +228,7 @@ class TestNumbers:
         assert study.stage_stiffness(alone) == [0.0, 0.0]
 
 
+@pytest.mark.slow
 def test_the_page_of_a_smoke_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("netbridge.tune_allocator", lambda: True)
     study.main(study.Arguments(smoke=True, out=tmp_path, verbose=True))

@@ -113,6 +113,7 @@ def test_a_process_pool_gives_the_same_bits():
         assert_as_without(pool)
 
 
+@pytest.mark.slow
 def test_a_dask_client_gives_the_same_bits():
     distributed = pytest.importorskip("distributed")
     with warnings.catch_warnings():

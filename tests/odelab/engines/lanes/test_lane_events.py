@@ -111,6 +111,7 @@ def test_an_event_that_almost_happens_is_none():
     assert [len(records[0].t) for records in runs.events] == [0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [ol.DOPRI5, ol.DOP853, ol.RODAS4])
 @pytest.mark.parametrize("options", [{}, {"exact": True}, {"t_eval": np.linspace(0.0, 12.0, 7)}])
 def test_an_event_that_never_happens_changes_no_bit(method, options):

@@ -66,6 +66,7 @@ def test_stops_of_all_runs_isolate_their_jumps():
     assert runs.rejected.max() <= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["dense", "step"])
 @pytest.mark.parametrize("method", [ol.DOPRI5, ol.DOP853, ol.ROS2, ol.RODAS4, ol.RODAS5P, ol.ESDIRK43], **NAMED)
 def test_states_inside_steps_are_shown_the_times_of_their_own_piece(method, by):

@@ -263,6 +263,7 @@ print(json.dumps(module_for(request_of_run(*run)).name))
 """
 
 
+@pytest.mark.slow
 def test_the_name_covers_captured_values_and_helpers(compiled, tmp_path):
     """Between processes: a kernel per content."""
 

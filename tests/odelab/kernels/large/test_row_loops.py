@@ -69,6 +69,7 @@ def rounded(case, u, move):
     return np.array([float(values[node.i]) for node in case.outputs])
 
 
+@pytest.mark.slow
 @each_function
 @given(n=st.integers(3, 20), seed=st.integers(0, 10**6))
 def test_slopes_are_those_of_the_rows(function, form, n, seed):

@@ -375,6 +375,7 @@ def doubled(t, u, params):
     return (u + u)[1] - 0.5
 
 
+@pytest.mark.slow
 @needs_numba
 @pytest.mark.parametrize("dense", [True, False])
 def test_an_array_form_that_stops_answering(dense):
