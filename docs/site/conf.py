@@ -29,6 +29,7 @@ suppress_warnings = ["config.cache"]
 autodoc_typehints = "none"  # the docstrings say what each argument is
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
+toc_object_entries_show_parents = "hide"  # beside a page there is room for the last name alone
 myst_heading_anchors = 3
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True

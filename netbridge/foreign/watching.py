@@ -14,6 +14,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from netbridge.common import batches
 from netbridge.common.nested_tensors import first_tensor, tensors
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import UNSEEN, Operation
@@ -261,9 +262,12 @@ def shown(value) -> Any:
 
 
 def line_of_user() -> str:
-    """File and line of the innermost code that runs which is neither ours nor torch's, but for its transformers."""
+    """File and line of the innermost code of the network that is neither ours nor torch's, but for its transformers.
+
+    Nothing where there is none: a layer of torch in a `Sequential` is called by torch alone.
+    """
     frame: Any = sys._getframe(2)
-    while frame is not None:
+    while frame is not None and frame.f_code.co_filename != batches.__file__:  # from which the network is called
         path = frame.f_code.co_filename
         if path == SPELLED_OUT or not path.startswith(PASSED_BY):
             return f"{path}:{frame.f_lineno}"

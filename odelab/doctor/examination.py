@@ -139,7 +139,12 @@ class Diagnosis(Result, kinds={"steps": "odelab.doctor.page:step_limits", "costs
             kinds["automatic" if one.method.switches else "explicit" if one.method.is_explicit else "implicit"].append(
                 one
             )
-        parts = [str(min(some, key=lambda one: (not one.finished, one.seconds))) for some in kinds.values() if some]
+        best = self.advice  # which may cost a little more than the cheapest of its kind
+        parts = [
+            str(min(some, key=lambda one: (one is not best, not one.finished, one.seconds)))
+            for some in kinds.values()
+            if some
+        ]
         return f"At one error ({self.measured_in}), {'; '.join(parts)}."
 
     def _take(self) -> str:

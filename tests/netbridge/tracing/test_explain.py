@@ -54,6 +54,12 @@ def network(*blocks):
     return nn.Sequential(*[block() for block in blocks]).eval()
 
 
+def test_what_torch_alone_calls_has_no_line(x):
+    first, second = nb.explain(network(lambda: nn.Linear(WIDTH, WIDTH), Block, Block), x).steps
+    assert first.state == f"linear in 0  (N, {WIDTH})"
+    assert second.line.endswith(line_of(Block, "return"))
+
+
 def test_every_step_is_explained_by_its_lines(x):
     explanation = nb.explain(network(Block, Block, lambda: Block(4)), x)
     first, second, last = explanation.steps

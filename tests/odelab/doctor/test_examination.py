@@ -27,6 +27,7 @@ def test_the_advice_is_the_cheapest_or_as_good_as_it(stiff):
     finished = [one.seconds for one in stiff.costs if one.finished]
     assert stiff.advice.seconds <= 1.05 * min(finished)
     assert not stiff.advice.method.is_explicit
+    assert str(stiff.advice) in str(stiff)  # the advised method stands among the costs
 
 
 def test_the_call_that_is_advised_runs_and_makes_the_error_that_was_told(stiff):
