@@ -547,7 +547,11 @@ def judge_errors(rows: Sequence[dict], errors: Sequence[Relation]) -> tuple[Verd
         return NOT_RUN, "n = 0: neither networks nor images were looked at."
     listed = "; ".join(f"{name} {interval_text(e, '+.2f')} (n = {e.n} {units})" for name, (e, units) in ways.items())
     everywhere = listing(correlate_errors(rows, OTHER_MEASURES))
-    return of_each({name: e for name, (e, _) in ways.items()}, sign=-1), (
+    verdict = of_each({name: e for name, (e, _) in ways.items()}, sign=-1)
+    if len(ways) < 3:
+        each = [of_interval(e, sign=-1) for e, _ in ways.values()]
+        verdict = of_cases([*each, *[UNDECIDED] * (3 - len(ways))]).resting_on(verdict)
+    return verdict, (
         f"S with Euler's error: {listed}. S is negative: the more negative it is, the larger the error where the "
         "correlation is below 0."
         + (f" Other measures over the blocks of each network, means over networks: {everywhere}." if everywhere else "")

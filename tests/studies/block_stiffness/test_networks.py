@@ -230,6 +230,7 @@ def test_errors_between_blocks_networks_and_images():
     assert networks.judge_errors(alike, [dataclasses.replace(one, r=0.4) for one in images]).verdict == SPLIT
     only_shape = shape(-profile + 0.1 * own, profile + 0.1 * random.standard_normal((23, 7)))
     assert networks.judge_errors(only_shape, ()).verdict == TRUE_OF_SOME
+    assert networks.judge_errors(alike, ()).verdict == TRUE_OF_SOME  # nobody has asked between images
     assert networks.judge_errors((), ()).verdict == NOT_RUN
     reverse = [relation(0.5, "max_re", "step_error", reading="residual")]
     assert networks.judge_errors((), reverse).verdict == NOT_RUN
