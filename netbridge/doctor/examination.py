@@ -120,7 +120,10 @@ class NetworkDiagnosis(
             return "Nothing multiplies its branches: every step size is 1."
         span = f"Its step sizes are {np.nanmin(mean):.2g} to {np.nanmax(mean):.2g} in the mean of a block"
         if not moving.any():
-            return f"{span} and hardly depend on the image (by less than {MOVES:g}): constants would do the same."
+            return (
+                f"{span} and hardly depend on the image in the mean over channels (by less than {MOVES:g}); "
+                "`nb.gates` shows whether constants would do the same in every channel."
+            )
         names = [self.records.names[k] for k in np.argsort(-np.nanstd(sizes, axis=0))[: min(NAMED, moving.sum())]]
         return f"{span}; in {moving.sum()} of {len(mean)} blocks they depend on the image, most in {listed(names)}."
 
@@ -226,10 +229,10 @@ def diagnose(
 ) -> NetworkDiagnosis:
     """Which blocks of a network are stiff, by which reading, what do its step sizes do, what would a swap change?
 
-    The network, ours or anybody's, is traced for both indices, and for each block that keeps the shape of its input the
-    largest stable step of Euler's method is found from products of its Jacobian with vectors, to two digits: a block
-    takes steps of size 1. `nb.block_spectrum` computes eigenvalues to all digits. The network is afterwards what it was
-    before.
+    The network, ours or anybody's, is traced for both indices, and for each block that takes one step and keeps the
+    shape of its input the largest stable step of Euler's method is found from products of its Jacobian with vectors, to
+    two digits: a block takes steps of size 1. `nb.block_spectrum` computes eigenvalues to all digits. The network is
+    afterwards what it was before.
 
     net         the network
     images      images (N, ...), as the network is shown them

@@ -166,3 +166,21 @@ def test_nothing_is_said_of_the_order_of_equal_indices():
 
     found = nb.diagnose(nn.Sequential(*map(Zero, blocks)), torch.randn(3, 3))
     assert "too few blocks" in found.sentences[1]
+
+
+def test_step_sizes_that_move_within_their_mean_are_not_called_constants():
+    torch.manual_seed(0)
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.branch, self.gate = nn.Conv2d(4, 4, 1), nn.Linear(4, 4)
+
+        def forward(self, x):
+            """Step sizes that are shared out between channels: their mean is 1/4 for every image, each moves."""
+            h = torch.softmax(9.0 * self.gate(x.mean((2, 3))), 1)
+            return x + h[:, :, None, None] * torch.tanh(self.branch(x))
+
+    said = nb.diagnose(nn.Sequential(Block(), Block()), torch.randn(4, 4, 3, 3)).sentences[2]
+    assert "step sizes are 0.25 to 0.25" in said
+    assert "`nb.gates` shows whether" in said
