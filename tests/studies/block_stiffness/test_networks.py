@@ -153,7 +153,7 @@ def test_late_blocks(s, percent, verdict):
 
 def test_what_decays_more_slowly_has_a_larger_s_and_is_told():
     words = networks.judge_depth(along_depth(-3.0, 0.2), None).words
-    assert "min_re itself changes by" in words
+    assert "min_re itself changes from stage to stage" in words
     assert "The slices' percentage" not in words
 
 
