@@ -31,12 +31,14 @@ def main(arguments=None) -> int:
     parser.add_argument("--allowed", type=float, default=10.0, help="seconds of processor time for the limits; 10")
     parser.add_argument("--report", metavar="FOLDER", help="write a page with pictures into this folder, too")
     asked = parser.parse_args(arguments)
+    if min(asked.size, asked.count) < 1:
+        parser.error(f"--size and --count must be at least 1, got {asked.size} and {asked.count}")
     try:
         net = named(asked.network)
         images, said = shown(net, asked.images, asked.size, asked.count)
+        found = nb.diagnose(net, images, states=asked.states, allowed=asked.allowed)
     except (ValueError, FileNotFoundError) as error:
         parser.error(str(error))
-    found = nb.diagnose(net, images, states=asked.states, allowed=asked.allowed)
     found = dataclasses.replace(found, name=asked.network.rpartition(":")[2], images=said)
     print(found)
     if asked.report:

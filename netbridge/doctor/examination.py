@@ -3,15 +3,18 @@
 import dataclasses
 import math
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
+from scipy.stats import spearmanr
 from torch import nn
 
 import odelab
 from netbridge.common.batches import images_of
 from netbridge.common.nested_tensors import first_tensor
+from netbridge.common.preservation import unwrap
 from netbridge.doctor.euler_limits import EulerLimit, euler_limit
 from netbridge.recording.record import Records
 from netbridge.tracing.states import block_states
@@ -102,9 +105,9 @@ class NetworkDiagnosis(
             f"By the slope the blocks that change the state most are {listed(top)} (NSI {np.sort(slope)[::-1][0]:.2g})"
         )
         both = np.isfinite(slope) & np.isfinite(increment)
-        if both.sum() < 4:
+        if min(len(np.unique(index[both])) for index in (slope, increment)) < 4:
             return f"{said}; by the increment too few blocks have an index to compare."
-        agreement = float(np.corrcoef(ranks(slope[both]), ranks(increment[both]))[0, 1])
+        agreement = float(spearmanr(slope[both], increment[both]).statistic)
         words = "which says the same of the order of blocks" if agreement >= AGREE else "which orders them differently"
         return f"{said}; the increment, {words} (rank correlation {agreement:.2f}), has step sizes in it."
 
@@ -117,7 +120,10 @@ class NetworkDiagnosis(
             return "Nothing multiplies its branches: every step size is 1."
         span = f"Its step sizes are {np.nanmin(mean):.2g} to {np.nanmax(mean):.2g} in the mean of a block"
         if not moving.any():
-            return f"{span} and hardly depend on the image (by less than {MOVES:g}): constants would do the same."
+            return (
+                f"{span} and hardly depend on the image in the mean over channels (by less than {MOVES:g}); "
+                "`nb.gates` shows whether constants would do the same in every channel."
+            )
         names = [self.records.names[k] for k in np.argsort(-np.nanstd(sizes, axis=0))[: min(NAMED, moving.sum())]]
         return f"{span}; in {moving.sum()} of {len(mean)} blocks they depend on the image, most in {listed(names)}."
 
@@ -131,6 +137,8 @@ class NetworkDiagnosis(
                 "training again."
             )
         stiff = self.stiff_blocks
+        if not self.limits:
+            return "What a swap of step sizes would change is not known, as no limit is."
         if not stiff:
             return "No smaller step size is needed for stability."
         factor = min(self.stable_step[block] for block in stiff)
@@ -216,19 +224,15 @@ def of_blocks(values: np.ndarray) -> np.ndarray:
     return np.where(known, values, 0.0).sum(axis=0) / np.where(known.any(axis=0), known.sum(axis=0), np.nan)
 
 
-def ranks(values: np.ndarray) -> np.ndarray:
-    return np.argsort(np.argsort(values)).astype(float)
-
-
 def diagnose(
     net: nn.Module, images, *, states: int = 1, blocks=None, batch_size: int | None = None, allowed: float = 10.0
 ) -> NetworkDiagnosis:
     """Which blocks of a network are stiff, by which reading, what do its step sizes do, what would a swap change?
 
-    The network, ours or anybody's, is traced for both indices, and for each block that keeps the shape of its input the
-    largest stable step of Euler's method is found from products of its Jacobian with vectors, to two digits: a block
-    takes steps of size 1. `nb.block_spectrum` computes eigenvalues to all digits. The network is afterwards what it was
-    before.
+    The network, ours or anybody's, is traced for both indices, and for each block that takes one step and keeps the
+    shape of its input the largest stable step of Euler's method is found from products of its Jacobian with vectors, to
+    two digits: a block takes steps of size 1. `nb.block_spectrum` computes eigenvalues to all digits. The network is
+    afterwards what it was before.
 
     net         the network
     images      images (N, ...), as the network is shown them
@@ -249,6 +253,8 @@ def diagnose(
         raise ValueError(f"`states` must be a whole number of at least 1, got {states!r}.")
     if not allowed > 0.0:
         raise ValueError(f"`allowed` must be a positive number of seconds, got {allowed!r}.")
+    net = unwrap(net)
+    images = list(images) if isinstance(images, Iterator) else images  # they are gone through twice
     records = trace(net, images, of=("slope", "increment"), blocks=blocks, batch_size=batch_size)
     limits: dict[str, EulerLimit] = {}
     with_ones: dict[str, EulerLimit] = {}
@@ -260,15 +266,16 @@ def diagnose(
     size = dict(
         zip(records.names, zip(of_blocks(records["slope"].nsi), has_step_size(records), strict=True), strict=True)
     )
+    trouble |= dict.fromkeys(found.keys() - size.keys(), "it takes several steps in one pass")
     start = time.process_time()
-    for name in sorted(found, key=lambda name: -size.get(name, (0.0, False))[0]):
+    for name in sorted(found.keys() & size.keys(), key=lambda name: -size[name][0]):
         if time.process_time() - start > allowed:
             trouble[name] = f"that took longer than the {allowed:g} seconds of `allowed`"
             continue
         block, parts = net.get_submodule(name), found[name].split(1)
         try:
             limits[name] = least(euler_limit(block, state) for state in parts)
-            if size.get(name, (0.0, False))[1]:
+            if size[name][1]:
                 with_ones[name] = least(euler_limit(block, state, "residual") for state in parts)
         except (ValueError, TypeError, NotImplementedError, RuntimeError) as error:
             trouble[name] = str(error).split(":")[0].rstrip(".")

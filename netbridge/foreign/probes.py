@@ -96,8 +96,8 @@ class Probe:
                 size, slope = size * weight, slope / weight
             self.recorder.slope(self.k, first_axis(slope, step.axis))
         if step.size or step.scale or step.tableau:
-            if isinstance(size, torch.Tensor) and size.ndim == len(step.shape):
-                size = first_axis(size, step.axis)
+            if isinstance(size, torch.Tensor) and step.axis:
+                size = first_axis(size[(None,) * (len(step.shape) - size.ndim)], step.axis)
             self.recorder.size(self.k, size, self.recorder.images(self.k), len(step.shape))
         state = self.values.get("state")
         self.values.clear()

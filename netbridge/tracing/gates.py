@@ -19,6 +19,7 @@ from netbridge.step_sizes.base import Shared
 from netbridge.step_sizes.gated import slope_axis
 from netbridge.step_sizes.spec import asr
 from netbridge.surgery.swap import swap
+from netbridge.tracing.differentiable import widen
 from netbridge.tracing.ours import SolverTracer
 from netbridge.tracing.trace import tracer_of
 from odelab.arrays import to_numpy
@@ -162,7 +163,8 @@ class GateRecorder(Recorder):
         self.shapes: dict[int, torch.Size] = {}
 
     def means(self, k: int, x: torch.Tensor) -> torch.Tensor:
-        """The mean over all but rows and channels, (rows, channels)."""
+        """The mean over all but rows and channels, (rows, channels), in at least single precision."""
+        x = widen(x)
         return x.movedim(self.axes.get(k, 1), 1).flatten(2).mean(2) if x.ndim > 2 else x
 
     def slope(self, k, slope):

@@ -61,7 +61,9 @@ from studies.lab.statistics import (
 )
 from studies.lab.stiffness import prepare, step_sizes_of
 from studies.lab.verdicts import (
+    CONTRADICTED,
     NOT_RUN,
+    SUPPORTED,
     UNDECIDED,
     Finding,
     Verdict,
@@ -363,7 +365,7 @@ def judge_depth(rows: Sequence[dict], slices: tuple[float, float] | None) -> tup
     }
     if ends:
         words.append(
-            f"S = max Re / min Re also grows where blocks decay more slowly: min_re itself changes by {listing(ends)} "
+            f"S = max Re / min Re also grows where blocks decay more slowly: min_re itself changes {listing(ends)} "
             "(above 0: it decays more slowly), and a mode is stiff for Euler's step where it decays fast."
         )
     if slices is not None:
@@ -547,7 +549,10 @@ def judge_errors(rows: Sequence[dict], errors: Sequence[Relation]) -> tuple[Verd
         return NOT_RUN, "n = 0: neither networks nor images were looked at."
     listed = "; ".join(f"{name} {interval_text(e, '+.2f')} (n = {e.n} {units})" for name, (e, units) in ways.items())
     everywhere = listing(correlate_errors(rows, OTHER_MEASURES))
-    return of_each({name: e for name, (e, _) in ways.items()}, sign=-1), (
+    verdict = of_each({name: e for name, (e, _) in ways.items()}, sign=-1)
+    if verdict in (SUPPORTED, CONTRADICTED) and len(ways) < 3:
+        verdict = of_cases([*[verdict] * len(ways), *[UNDECIDED] * (3 - len(ways))]).resting_on(verdict)
+    return verdict, (
         f"S with Euler's error: {listed}. S is negative: the more negative it is, the larger the error where the "
         "correlation is below 0."
         + (f" Other measures over the blocks of each network, means over networks: {everywhere}." if everywhere else "")

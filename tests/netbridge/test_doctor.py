@@ -125,3 +125,62 @@ def test_it_takes_images_in_batches_as_a_trace_does():
 def test_no_number_of_states_is_refused():
     with pytest.raises(ValueError, match="`states`"):
         nb.diagnose(nb.resnet(8), torch.randn(1, 3, 8, 8), states=0)
+
+
+class Twice(Linear):
+    """Two steps of size 0.3 in one module, as a transformer's layer has: together they are no step of Euler's."""
+
+    def forward(self, x):
+        for _ in range(2):
+            x = x + 0.3 * self.branch(x)
+        return x
+
+
+def test_no_limit_is_told_of_a_module_that_takes_several_steps():
+    found = nb.diagnose(nn.Sequential(Twice(1.0, 9.0), Twice(0.5, 9.0)), torch.randn(3, 2))
+    assert (found.limits, found.not_measured["0"]) == ({}, "it takes several steps in one pass")
+    assert "not known" in found.sentences[3]
+
+
+def test_a_wrapped_network_is_diagnosed_as_the_one_inside():
+    net, images = nb.resnet(14, widths=(4, 4, 4), controller="constant(0.5)"), torch.randn(2, 3, 8, 8)
+    assert nb.diagnose(nn.DataParallel(net), images).sentences == nb.diagnose(net, images).sentences
+
+
+def test_batches_that_come_only_once_are_enough():
+    net, images = nn.Sequential(Linear(0.1, 0.2), Linear(0.1, 4.0)), torch.randn(4, 2)
+    assert nb.diagnose(net, iter(images.split(2))).stable_step == nb.diagnose(net, images).stable_step
+
+
+def test_nothing_is_said_of_the_order_of_equal_indices():
+    """A ReZero network starts with step sizes of 0, by which no block changes the state."""
+    blocks = [nn.Linear(3, 3) for _ in range(5)]
+
+    class Zero(nn.Module):
+        def __init__(self, branch):
+            super().__init__()
+            self.branch, self.scale = branch, nn.Parameter(torch.zeros(()))
+
+        def forward(self, x):
+            return x + self.scale * self.branch(x)
+
+    found = nb.diagnose(nn.Sequential(*map(Zero, blocks)), torch.randn(3, 3))
+    assert "too few blocks" in found.sentences[1]
+
+
+def test_step_sizes_that_move_within_their_mean_are_not_called_constants():
+    torch.manual_seed(0)
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.branch, self.gate = nn.Conv2d(4, 4, 1), nn.Linear(4, 4)
+
+        def forward(self, x):
+            """Step sizes that are shared out between channels: their mean is 1/4 for every image, each moves."""
+            h = torch.softmax(9.0 * self.gate(x.mean((2, 3))), 1)
+            return x + h[:, :, None, None] * torch.tanh(self.branch(x))
+
+    said = nb.diagnose(nn.Sequential(Block(), Block()), torch.randn(4, 4, 3, 3)).sentences[2]
+    assert "step sizes are 0.25 to 0.25" in said
+    assert "`nb.gates` shows whether" in said

@@ -106,6 +106,24 @@ def test_a_folder_without_pictures_is_an_error_that_helps(folder, words, mine, t
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [(["--size", "-3"], "at least 1"), (["--count", "-1"], "at least 1"), (["--states", "0"], "`states`")],
+)
+def test_numbers_that_cannot_be_are_errors_that_help(asked, words, mine, capsys):
+    with pytest.raises(SystemExit):
+        main([f"{mine}:made", *asked])
+    assert words in capsys.readouterr().err
+
+
+def test_a_network_without_steps_is_an_error_that_helps(tmp_path, capsys):
+    file = tmp_path / "plain.py"
+    file.write_text("from torch import nn\nplain = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())")
+    with pytest.raises(SystemExit):
+        main([f"{file}:plain"])
+    assert "has no residual blocks" in capsys.readouterr().err
+
+
 def test_the_same_random_numbers_every_time():
     from netbridge.__main__ import shown
 

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import netbridge as nb
+import odelab
 from netbridge.tracing.gates import constant_share, with_constant_gates, with_fresh_statistics
 from tests.netbridge import networks
 from tests.netbridge.foreign import networks as foreign
@@ -215,3 +216,33 @@ def test_what_has_no_steps_has_no_gates():
         nb.gates(nn.Sequential(nn.Linear(3, 3)), torch.randn(2, 3))
     with pytest.raises(TypeError, match="`net` must be a torch module, got builtin_function_or_method"):
         nb.gates(len, torch.randn(2, 3))
+
+
+class TokensFirst(nn.Module):
+    """x + h f(x) with states (T, N, C) and a step size per sample and channel, written (N, C) or (1, N, C)."""
+
+    def __init__(self, short):
+        super().__init__()
+        torch.manual_seed(0)
+        self.branch, self.gate, self.short = nn.Linear(4, 4), nn.Linear(4, 4), short
+
+    def forward(self, images):
+        x = images.transpose(0, 1)
+        h = torch.sigmoid(self.gate(x.mean(0)))
+        return (x + (h if self.short else h[None]) * torch.tanh(self.branch(x))).mean(0)
+
+
+def test_a_step_size_per_sample_is_one_also_without_the_axes_before_it():
+    """Samples that are second in a state are first in a step size of fewer axes, which is no constant for that."""
+    net, images = TokensFirst(short=True), torch.randn(5, 7, 4)
+    h = torch.sigmoid(net.gate(images.mean(1))).detach()
+    for one in (net, TokensFirst(short=False)):
+        assert nb.trace(one, images).step_sizes[:, 0] == pytest.approx(h.mean(1).numpy())
+        torch.testing.assert_close(nb.gates(one, images)[0].h, h)
+
+
+def test_gates_of_half_precision_have_a_file_and_a_table(tmp_path):
+    net, images = TokensFirst(short=False).bfloat16(), torch.randn(5, 7, 4).bfloat16()
+    found = nb.gates(net, images)[0]
+    assert torch.equal(odelab.load(odelab.save(found, tmp_path / "gates")).h, found.h)
+    assert found.table()["mean"].dtype == torch.float32

@@ -153,7 +153,7 @@ def test_late_blocks(s, percent, verdict):
 
 def test_what_decays_more_slowly_has_a_larger_s_and_is_told():
     words = networks.judge_depth(along_depth(-3.0, 0.2), None).words
-    assert "min_re itself changes by" in words
+    assert "min_re itself changes from stage to stage" in words
     assert "The slices' percentage" not in words
 
 
@@ -230,6 +230,7 @@ def test_errors_between_blocks_networks_and_images():
     assert networks.judge_errors(alike, [dataclasses.replace(one, r=0.4) for one in images]).verdict == SPLIT
     only_shape = shape(-profile + 0.1 * own, profile + 0.1 * random.standard_normal((23, 7)))
     assert networks.judge_errors(only_shape, ()).verdict == TRUE_OF_SOME
+    assert networks.judge_errors(alike, ()).verdict == TRUE_OF_SOME  # nobody has asked between images
     assert networks.judge_errors((), ()).verdict == NOT_RUN
     reverse = [relation(0.5, "max_re", "step_error", reading="residual")]
     assert networks.judge_errors((), reverse).verdict == NOT_RUN
