@@ -40,10 +40,10 @@ def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps, by
             if status != "ok" or t == problem.t_span[1]:
                 break
             bounds = [bound for bound in bounds if bound != t]
-        else:
+        elif piece.status != "max_steps":
             status, message = piece.status, piece.message
             break
-        if bounds and attempts <= 0:
+        if piece.status == "max_steps" or (bounds and attempts <= 0):
             status, message = "max_steps", diagnosis.diagnose_budget(pieces[-1], max_steps)
             break
         if bounds and pace is not None and pace.is_over:
