@@ -98,8 +98,8 @@ def solve(
     project      a function u -> u applied last to each new state, for instance to keep it positive; an adaptive run
                  judges the projected state. It gets a copy to work on. None by default; not for SciPy's methods
     engine       who runs the steps. "python" is plain Python; "compiled" is compiled code, or an error where a function
-                 cannot be compiled; "auto", the default, compiles what takes a moment to compile, and anything else
-                 where a run is long
+                 cannot be compiled; "auto", the default, compiles at once what can be followed as a graph, and anything
+                 else where a run is long
     dense        False keeps no states but those at `t_eval` (or the end): no dense output and no events, but memory
                  for large systems. True by default
     tstops       times at which a step must end and a new one begin, such as known jumps of the right-hand side, which

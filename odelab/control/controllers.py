@@ -304,7 +304,7 @@ def checked_tolerances(rtol, atol):
 
 
 def is_known(controller: Controller) -> bool:
-    """Is it as `this module makes it, with none of its functions replaced?"""
+    """Is it as this module makes it, with none of its functions replaced?"""
     halves: tuple
     if controller.ends is not None:
         halves = (control.propose_listed, control.accept_listed)

@@ -237,7 +237,7 @@ class Run:
             trajectory.trials = self.watch.trials
         elif status == Status.INTERRUPTED:
             trajectory.status = "interrupted"
-            trajectory.message = f"interrupted at t = {t:g}; what was computed until then is kept"
+            trajectory.message = diagnosis.interrupted(t)
         elif status == Status.TIME_SPENT and self.pace is not None:
             trajectory.status = "time_limit"
             trajectory.message = diagnosis.diagnose_budget(trajectory, f"{self.pace.time_limit:g} s", "time_limit")

@@ -69,6 +69,7 @@ class Counts:
 def stepper_of(method: StepMethod, slopes: Traced, problem: Problem) -> Stepper:
     """The step of a linearly implicit method by the elimination of the kernels."""
     graph, counts, made, n = slopes.recorded.graph, Counts(), [], problem.size
+    at: list = [None, None, None]  # t, u and the derivatives there, which rejected attempts ask for again
     inputs = [graph.input(name) for name in (*(f"u{i}" for i in range(n)), "t")]
     rows = derivatives(graph, slopes.recorded.outputs, inputs)
     entries = [(i, j) for i, row in enumerate(rows) for j in row]
@@ -76,7 +77,12 @@ def stepper_of(method: StepMethod, slopes: Traced, problem: Problem) -> Stepper:
     known = dict(zip(slopes.parameters.names, slopes.parameters.values, strict=True))
 
     def prepare(t, u, slope, params):
-        counts.jacobians += 1
+        if at[0] != t or at[1] is not u:
+            at[:] = t, u, derivatives_at(t, u)
+            counts.jacobians += 1
+        return slope, *at[2]
+
+    def derivatives_at(t, u):
         inputs = {"t": problem.seen(t), **known, **{f"u{i}": x for i, x in enumerate(u.tolist())}}
         found = [float(x) for x in evaluate(graph, nodes, inputs, elementary.of_floats)]
         J: list[dict] = [{} for _ in range(n)]
@@ -84,7 +90,7 @@ def stepper_of(method: StepMethod, slopes: Traced, problem: Problem) -> Stepper:
             J[i][j] = value
         by_time = [row.pop(n, 0.0) for row in J]
         depends_on_time = any(isinstance(row.get(n), Node) for row in rows)
-        return slope, J, np.array(by_time) if depends_on_time else Nothing()
+        return J, np.array(by_time) if depends_on_time else Nothing()
 
     def factor(J, hg):
         counts.factorisations += 1

@@ -77,7 +77,7 @@ def solve_implicit(problem: Problem, method: StepMethod, controller: Controller,
         try:
             run.drive(max_steps, pace)
         except KeyboardInterrupt:
-            run.end("interrupted", f"interrupted at t = {run.t[-1]:g}; what was computed until then is kept")
+            run.end("interrupted", diagnosis.interrupted(run.t[-1]))
         except RightHandSideError as wrong:
             run.end("wrong_shape", f"{wrong}; it must return one real slope per component of `u0`, at every t")
         except (NotFinite, ValueError, np.linalg.LinAlgError):

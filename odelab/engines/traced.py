@@ -182,7 +182,7 @@ class TracedEngine:
     def moved_last(self, ended: int, tried: int) -> bool:
         """Was the last attempt that began accepted?"""
         if ended in (ATTEMPTS_SPENT, RAISED):
-            return tried > 0 and (self.controller.law is None or self.numbers[self.at["was_rejected"]] == 0.0)
+            return tried > 0 and (self.controller.law is None or not self.numbers[self.at["was_rejected"]])
         return ended == REACHED
 
     def work(self, state, ended: int, moved: bool, steps: int, tried: int, early: int) -> tuple[int, int, int]:

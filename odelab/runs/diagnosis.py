@@ -55,6 +55,11 @@ def explosion_remark(trajectory) -> str:
     return said
 
 
+def interrupted(t) -> str:
+    """The message of a run that Ctrl-C has ended."""
+    return f"interrupted at t = {t:g}; what was computed until then is kept"
+
+
 def diagnose_budget(trajectory, amount, budget="max_steps") -> str:
     """The message of a run that took as many attempts as it was allowed, or as much time."""
     where = f"{budget} = {amount} spent at t = {trajectory.step_t[-1]:g}"

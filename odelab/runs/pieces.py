@@ -24,32 +24,40 @@ def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps, by
     resting: set[int] = set()  # the numbers of events that have a zero where the piece begins
     changed: dict[int, float] = {}  # the time of the last change by each event
     attempts, status, message, ending = max_steps, "ok", None, ""
-    while bounds:
-        part = problem.piece(t, bounds[0], u, tuple(map(float, window(t, bounds[0]))))
-        counts = [sum(len(piece.events[number].t) for piece in pieces) for number in range(len(watched))]
-        piece = solve_piece(
-            part, times_within(t_eval, part, pieces) if not dense else None, watch(watched, counts, resting), attempts
-        )
-        pieces.append(piece)
-        attempts -= piece.steps + piece.rejected
-        t, u, resting = float(piece.step_t[-1]), piece.end_u, set()
-        if piece.status == "ok":
-            bounds.pop(0)
-        elif piece.status == "event":
-            u, resting, status, message, ending = after_events(piece, counts, watched, changed, problem, u)
-            if status != "ok" or t == problem.t_span[1]:
+    try:
+        while bounds:
+            part = problem.piece(t, bounds[0], u, tuple(map(float, window(t, bounds[0]))))
+            counts = [sum(len(piece.events[number].t) for piece in pieces) for number in range(len(watched))]
+            piece = solve_piece(
+                part,
+                times_within(t_eval, part, pieces) if not dense else None,
+                watch(watched, counts, resting),
+                attempts,
+            )
+            pieces.append(piece)
+            attempts -= piece.steps + piece.rejected
+            t, u, resting = float(piece.step_t[-1]), piece.end_u, set()
+            if piece.status == "ok":
+                bounds.pop(0)
+            elif piece.status == "event":
+                u, resting, status, message, ending = after_events(piece, counts, watched, changed, problem, u)
+                if status != "ok" or t == problem.t_span[1]:
+                    break
+                bounds = [bound for bound in bounds if bound != t]
+            elif piece.status != "max_steps":
+                status, message = piece.status, piece.message
                 break
-            bounds = [bound for bound in bounds if bound != t]
-        else:
-            status, message = piece.status, piece.message
-            break
-        if bounds and attempts <= 0:
-            status, message = "max_steps", diagnosis.diagnose_budget(pieces[-1], max_steps)
-            break
-        if bounds and pace is not None and pace.is_over:
-            status = "time_limit"
-            message = diagnosis.diagnose_budget(pieces[-1], f"{pace.time_limit:g} s", status)
-            break
+            if piece.status == "max_steps" or (bounds and attempts <= 0):
+                status, message = "max_steps", diagnosis.diagnose_budget(pieces[-1], max_steps)
+                break
+            if bounds and pace is not None and pace.is_over:
+                status = "time_limit"
+                message = diagnosis.diagnose_budget(pieces[-1], f"{pace.time_limit:g} s", status)
+                break
+    except KeyboardInterrupt:  # between two pieces
+        if not pieces:
+            raise
+        status, message = "interrupted", diagnosis.interrupted(t)
     return join(problem, pieces, u, t_eval, dense, status, message, ending, by)
 
 

@@ -24,6 +24,10 @@ print(ol.solve(ol.problems.heat_1d(200).replace(t_span=(0.0, 0.01)), ol.RODAS4).
 def shown(t, u, params):
     return [-float(str(u[0]))]
 print(ol.solve(ol.Problem(shown, [1.0], (0.0, 1000.0)), ol.DOPRI5).engine)
+try:
+    ol.solve(ol.Problem(shown, [1.0], (0.0, 1.0)), ol.RODAS4, engine="compiled")
+except ol.NotCompilable as refusal:
+    print(refusal)
 for ask in (ol.show_kernel, lambda problem, method: ol.solve(problem, method, engine="compiled")):
     try:
         ask(problem, ol.RKC2)
@@ -42,9 +46,10 @@ def left_out(*program):
 def test_problems_are_solved_and_what_needs_numba_says_so():
     answer = left_out("-c", PROGRAM)
     assert answer.returncode == 0, answer.stderr
-    engines, lanes, large, plain, *refusals = answer.stdout.splitlines()
+    engines, lanes, large, plain, implicit, *refusals = answer.stdout.splitlines()
     assert engines == "compiled compiled compiled compiled python"
     assert (lanes, large, plain) == ("compiled event", "compiled", "python")
+    assert "numba compiles explicit methods, not RODAS4" in implicit, "installing numba would not help"
     for refusal in refusals:
         assert "numba is not installed (pip install numba)" in refusal
         assert "this run has no graph" in refusal or "graphs are for" in refusal

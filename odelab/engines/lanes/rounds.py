@@ -132,8 +132,6 @@ class Rounds:
         going = np.arange(len(self.rows))
         while going.size:
             part = self.take_round(going)
-            if (part.statuses == Status.INTERRUPTED).any():
-                break
             reached = going[part.statuses == Status.REACHED]
             reached = reached[self.number[reached] + 1 < self.ends.shape[1]]
             go_on = reached[self.begin_next(reached, self.ends[reached, self.number[reached]])]
@@ -141,6 +139,9 @@ class Rounds:
                 watched = [run for run in going[part.statuses == Status.EVENT].tolist() if self.goes_on(run)]
                 go_on = np.sort(np.concatenate([go_on, np.array(watched, int)]))
             going = go_on[self.found.counts[go_on].sum(axis=1) <= self.max_steps]
+            if (part.statuses == Status.INTERRUPTED).any():
+                self.found.statuses[going] = Status.INTERRUPTED
+                break
         return self.found
 
     def shown(self, runs) -> tuple[np.ndarray, np.ndarray] | None:

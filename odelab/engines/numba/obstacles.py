@@ -53,10 +53,10 @@ def plan_for(problem: Problem, method, controller: Controller, project=None) -> 
 
 def obstacle_to_kernel(problem: Problem, method, controller: Controller, project=None) -> str | None:
     """Why a run cannot be compiled at all; None where it can."""
-    if not is_installed():
-        return "numba is not installed (pip install numba)"
     if not (method.is_explicit or method.adapts_stages):
         return f"numba compiles explicit methods, not {method.name}"
+    if not is_installed():
+        return "numba is not installed (pip install numba)"
     radius = getattr(method, "spectral_radius", None)
     for name, function in (("rhs", problem.rhs), ("project", project), ("spectral_radius", radius)):
         if (name == "rhs" or callable(function)) and not is_plain(function):

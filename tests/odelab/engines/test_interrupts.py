@@ -41,6 +41,22 @@ def test_ctrl_c_keeps_what_was_computed(method, calls):
     np.testing.assert_allclose(run.u, CIRCLE.exact(run.t, ()), rtol=0, atol=1e-2)
 
 
+def test_ctrl_c_between_two_pieces_of_a_run():
+    """What the pieces before have come to is kept, up to the event that was about to change the state."""
+
+    def change(t, u, params):
+        if t > 10.0:
+            raise KeyboardInterrupt
+        return -u
+
+    turned = ol.Event(lambda t, u, params: u[0], change=change)
+    run = ol.solve(CIRCLE.replace(t_span=(0.0, 20.0)), ol.DOPRI5, TOLERANCE, events=turned)
+    assert (run.status, run.t[-1]) == ("interrupted", run.events[0].t[-1])
+    assert run.t[-1] > 10.0
+    assert run.message.startswith("interrupted at t = 1")
+    np.testing.assert_array_equal(run.u[-1], run.events[0].u[-1])
+
+
 LONG_RUN = """
 import threading, signal, os, time
 import odelab as ol

@@ -57,6 +57,15 @@ def test_methods_with_a_jacobian(method):
         assert_equal_bits(problem, method, ol.adaptive(1e-3, 1e-5))
 
 
+@pytest.mark.parametrize("method", [ol.RODAS4, ol.ESDIRK43], ids=lambda method: method.name)
+def test_a_rejected_attempt_forms_no_second_jacobian(method):
+    """Also where plain Python makes one attempt at a time, because an event may end the run."""
+    never = ol.Event(lambda t, u, params: u[0] - 1e3, terminal=True)
+    run = ol.solve(SYSTEMS["van_der_pol"], method, events=never, exact=True, engine="python")
+    assert run.rejected > 0
+    assert (run.jacobians, run.factorisations) == (run.steps, run.steps + run.rejected)
+
+
 @pytest.mark.parametrize("method", [ol.RK4, ol.DOPRI5, ol.RODAS4, ol.ESDIRK43], ids=lambda method: method.name)
 def test_fixed_steps(method):
     assert_equal_bits(SWINGING, method, ol.fixed(0.05))

@@ -144,8 +144,9 @@ def test_steps_end_at_the_stops_and_the_solution_stays(stops, forward):
 
 
 def test_the_budget_is_that_of_all_pieces():
-    run = ol.solve(BALL, ol.DOPRI5, TIGHT, events=FLOOR, max_steps=20, throw=False)
+    run = ol.solve(BALL, ol.DOPRI5, TIGHT, events=FLOOR, tstops=[0.01], max_steps=20, throw=False)
     assert (run.status, run.steps + run.rejected) == ("max_steps", 20)
+    assert run.message.startswith("max_steps = 20 spent at t = "), "those of all pieces, not what is left for the last"
 
 
 def test_stops_outside_the_span_are_refused():
