@@ -15,6 +15,7 @@ import odelab
 from netbridge.common.preservation import keep_generators
 from netbridge.spectrum.block_spectrum import block_operator, block_spectrum
 from netbridge.spectrum.step_error import field_of
+from odelab.stiffness.arnoldi import measure_edge
 
 COLUMNS = ("sai", "rate", "rho", "rho_ng", "growth", "ratio", "moving_ratio", "stable_step")
 ROW = np.dtype([(name, "f8") for name in COLUMNS])
@@ -33,9 +34,8 @@ def block_time_scales(
     block   a residual block that keeps the shape of its input, ours or anybody's; it is left as it was
     states  states of the block, (N, ...), such as `nb.block_states` gives
     dtype   the precision of the spectra, torch.float32 (default) or torch.float64
-    values  "extremes": the ends of each spectrum; "full": all eigenvalues; "auto", the default, as `nb.block_spectrum`.
-            The ends miss modes above and below, which rather turn than decay: without them rho_ng is a lower bound,
-            and stable_step an upper one, by factors of up to 8 in ResNets
+    values  "extremes": the edge of each spectrum, rho_ng and stable_step to two digits, NaN where modes that were not
+            found might change them; "full": all eigenvalues; "auto", the default, as `nb.block_spectrum`
 
     Returns a structured array, one row per state, with the columns sai (|h f| / |u|: NSI of the step), rate (|J h f| /
     |h f|, which does not depend on where the origin lies), rho (the spectral radius of J), rho_ng (of the modes that do
@@ -61,17 +61,25 @@ def block_time_scales(
                 "no eigenvalues."
             )
         found = block_spectrum(block, state, part="increment", values=values, gate="frozen", dtype=dtype)
-        known = found.values if found.values is not None else found.extremes
         slope = increment(block, state)
         size, speed = (float(np.linalg.norm(x)) for x in (state.double().cpu().numpy(), slope))
         row["sai"] = speed / size if size > 0.0 else math.inf if speed > 0.0 else 0.0
         row["rate"] = odelab.motion_rate(operator, slope)
         row["rho"], row["growth"] = found.spectral_radius, found.max_re
-        row["rho_ng"] = odelab.nongrowing_radius(known)
+        if found.values is not None:
+            row["rho_ng"], row["stable_step"] = limits(found.values)
+        else:  # its ends do not hold the modes above and below
+            edge = measure_edge(operator, limits)
+            row["rho_ng"], row["stable_step"] = np.where(edge.settled, edge.numbers, math.nan)
         for name, pace in (("ratio", "sai"), ("moving_ratio", "rate")):
             row[name] = row["rho_ng"] / row[pace] if row[pace] > 0.0 else math.inf
-        row["stable_step"] = odelab.largest_stable_step(known, odelab.EULER, modes="nongrowing", gain=GAIN)
     return rows
+
+
+def limits(values: np.ndarray) -> tuple[float, float]:
+    """The radius of the modes that do not grow, and the largest step of Euler's method at which they hardly do."""
+    stable = odelab.largest_stable_step(values, odelab.EULER, modes="nongrowing", gain=GAIN)
+    return odelab.nongrowing_radius(values), stable
 
 
 def increment(block: nn.Module, state: torch.Tensor) -> np.ndarray:
