@@ -46,7 +46,8 @@ def euler_limit(block: nn.Module, state: torch.Tensor, part: str = "increment") 
     if operator.shape[0] != operator.shape[1]:
         raise ValueError("it changes the shape, so that its Jacobian has no eigenvalues")
     edge = measure_edge(operator, limits)
-    return EulerLimit(*edge.numbers.tolist(), edge.values, bool(edge.settled.all()))
+    stable, growth = edge.numbers.tolist()
+    return EulerLimit(stable, growth, edge.values, bool(edge.settled.all()))
 
 
 def limits(values: np.ndarray) -> tuple[float, float]:

@@ -34,8 +34,8 @@ def block_time_scales(
     block   a residual block that keeps the shape of its input, ours or anybody's; it is left as it was
     states  states of the block, (N, ...), such as `nb.block_states` gives
     dtype   the precision of the spectra, torch.float32 (default) or torch.float64
-    values  "extremes": the edge of each spectrum, rho_ng and stable_step to two digits, NaN where modes that were not
-            found might change them; "full": all eigenvalues; "auto", the default, as `nb.block_spectrum`
+    values  "extremes": the edge of each spectrum, which gives two digits, and NaN for a number that modes which were
+            not found might change; "full": all eigenvalues; "auto", the default: all where that takes a minute or two
 
     Returns a structured array, one row per state, with the columns sai (|h f| / |u|: NSI of the step), rate (|J h f| /
     |h f|, which does not depend on where the origin lies), rho (the spectral radius of J), rho_ng (of the modes that do
@@ -60,26 +60,29 @@ def block_time_scales(
                 f"`block` maps {operator.shape[1]} numbers to {operator.shape[0]}: a block that changes the shape has "
                 "no eigenvalues."
             )
-        found = block_spectrum(block, state, part="increment", values=values, gate="frozen", dtype=dtype)
+        known = None
+        if values != "extremes":
+            known = block_spectrum(block, state, "increment", values, "frozen", dtype, conditions=False).values
+        if known is None:  # a few ends would not hold the modes above and below
+            edge = measure_edge(operator, limits)
+            scales = np.where(edge.settled, edge.numbers, math.nan)
+        else:
+            scales = np.array(limits(known))
         slope = increment(block, state)
         size, speed = (float(np.linalg.norm(x)) for x in (state.double().cpu().numpy(), slope))
         row["sai"] = speed / size if size > 0.0 else math.inf if speed > 0.0 else 0.0
         row["rate"] = odelab.motion_rate(operator, slope)
-        row["rho"], row["growth"] = found.spectral_radius, found.max_re
-        if found.values is not None:
-            row["rho_ng"], row["stable_step"] = limits(found.values)
-        else:  # its ends do not hold the modes above and below
-            edge = measure_edge(operator, limits)
-            row["rho_ng"], row["stable_step"] = np.where(edge.settled, edge.numbers, math.nan)
+        row["rho"], row["growth"], row["rho_ng"], row["stable_step"] = scales
         for name, pace in (("ratio", "sai"), ("moving_ratio", "rate")):
             row[name] = row["rho_ng"] / row[pace] if row[pace] > 0.0 else math.inf
     return rows
 
 
-def limits(values: np.ndarray) -> tuple[float, float]:
-    """The radius of the modes that do not grow, and the largest step of Euler's method at which they hardly do."""
+def limits(values: np.ndarray) -> tuple[float, float, float, float]:
+    """The columns rho, growth, rho_ng and stable_step of these eigenvalues."""
     stable = odelab.largest_stable_step(values, odelab.EULER, modes="nongrowing", gain=GAIN)
-    return odelab.nongrowing_radius(values), stable
+    radius, growth = np.abs(values).max(initial=0.0), values.real.max(initial=-math.inf)
+    return float(radius), float(growth), odelab.nongrowing_radius(values), stable
 
 
 def increment(block: nn.Module, state: torch.Tensor) -> np.ndarray:

@@ -20,10 +20,11 @@ TOLERANCE = 1e-10
 FEWEST = 6  # eigenvalues sought at each end, however few are asked for
 CONFIRMED = 1e-6  # relative to the radius: the tolerance of a second run, and by how much its result may differ
 LANCZOS_PRODUCTS = 3000  # products with vectors at most; then the best value so far is returned
-SIZES = (60, 90, 135, 200, 300)  # of a growing Krylov space, at which its Ritz values are looked at
+SIZES = (60, 90, 135, 200, 300, 450)  # of a growing Krylov space, at which its Ritz values are looked at
 LOOSE = 1e-4  # the tolerance of a last attempt, whose result does not count as converged
 RESOLVED = 1e-2  # of the largest |Ritz value|: the residual up to which a Ritz value counts as an eigenvalue
 AGREE = 0.02  # by how much, relative to it, eigenvalues that are not found may change a number that is settled
+BEYOND = 1.1  # how much further out than the other Ritz values eigenvalues may lie: in spectra of blocks up to 1.06
 RAYS = (1j, (-1.0 + 1j) / np.sqrt(2.0))  # of modes that only turn, and of those that decay as fast as they turn
 
 
@@ -109,7 +110,7 @@ def ritz_values(operator: JacobianOperator) -> Iterator[tuple[np.ndarray, np.nda
     All ends of the spectrum come nearer at once, those above and below included, which `ends` does not look for. For a
     first answer to two digits this takes a tenth of its products; nothing is confirmed by another start.
 
-    Yields (values, residuals), |J v - value v| of unit vectors v. It ends with a space of 300 vectors, or before
+    Yields (values, residuals), |J v - value v| of unit vectors v. It ends with a space of 450 vectors, or before
     where the space maps into itself.
     """
     product, _ = _counting(operator)
@@ -144,9 +145,10 @@ def measure_edge(operator: JacobianOperator, measure: Callable[[np.ndarray], Ite
               decay at least as fast as they turn, and no mode inside the convex hull of others of them may change them
 
     A Krylov space grows until the numbers are settled. What it has not found lies in the convex hull of its Ritz values
-    that are no eigenvalues yet, so a number is settled where these, and the points at which their hull enters the modes
-    that count, do not change it, nor does a shift of those that are eigenvalues by their residuals, to the left or to
-    the right, which may make a mode count or not. A number that is not settled after 300 products may be far off.
+    that are no eigenvalues yet, or a tenth beyond. So a number is settled where these do not change it, nor do the
+    points at which their hull enters the modes that count; nor does a shift of the eigenvalues found by their residuals
+    to the left or the right, which may make a mode count or not; nor has the last enlargement. A number that is not
+    settled after 450 products may be far off.
 
     >>> import numpy as np, odelab as ol
     >>> J = ol.JacobianOperator((3, 3), lambda v: np.array([-2.0, -1.0, 0.5]) * v)
@@ -154,12 +156,15 @@ def measure_edge(operator: JacobianOperator, measure: Callable[[np.ndarray], Ite
     >>> found.numbers.round(6), found.settled
     (array([2.]), array([ True]))
     """
+    last = np.array(np.nan)
     for values, residuals in ritz_values(operator):
         known = residuals <= RESOLVED * np.abs(values).max(initial=0.0)
-        found, off, rest = values[known], residuals[known], values[~known]
+        found, off, rest = values[known], residuals[known], BEYOND * values[~known]
         further = np.concatenate([found - off, found, rest, [_farthest(rest, ray) for ray in RAYS]])
         numbers, fewer, more = (np.array(tuple(measure(some))) for some in (found, found + off, further))
-        settled = np.all([np.isclose(some, numbers, rtol=AGREE, atol=0.0) for some in (fewer, more)], axis=0)
+        others = (fewer, more, last if len(rest) else numbers)
+        settled = np.all([np.isclose(some, numbers, rtol=AGREE, atol=0.0) for some in others], axis=0)
+        last = numbers
         if settled.all():
             break
     return Edge(numbers, settled, found)
