@@ -6,8 +6,6 @@ mode that rather turns grows in Euler's method at steps far below that, or at an
 beside it. Both take the edge of a spectrum on all sides, to two digits.
 """
 
-import math
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +14,7 @@ from torch import nn
 
 import odelab
 from netbridge.spectrum.block_spectrum import block_operator
-from odelab.stiffness.arnoldi import ritz_values
-
-KNOWN = 1e-2  # of the spectral radius: the residual up to which a Ritz value counts as an eigenvalue
-AGREE = 0.02  # by how much values that are not known yet may change the answer, or the last enlargement has done so
+from odelab.stiffness.arnoldi import measure_edge
 
 
 class EulerLimit(NamedTuple):
@@ -29,7 +24,7 @@ class EulerLimit(NamedTuple):
     growth       the factor by which a step of 1 multiplies the mode that it enlarges most, of those that do not grow by
                  themselves; 1 where it enlarges none
     values       eigenvalues at the edge of the spectrum
-    settled      whether a larger Krylov space would hardly have changed the two numbers
+    settled      whether eigenvalues that were not found cannot change the two numbers by more than two in a hundred
     """
 
     stable_step: float
@@ -50,16 +45,9 @@ def euler_limit(block: nn.Module, state: torch.Tensor, part: str = "increment") 
     operator = block_operator(block, state, part, gate="frozen", dtype=torch.float32)
     if operator.shape[0] != operator.shape[1]:
         raise ValueError("it changes the shape, so that its Jacobian has no eigenvalues")
-    last: tuple[float, float] = (math.nan, math.nan)
-    known, answer, settled = np.empty(0), last, False
-    for values, residuals in ritz_values(operator):
-        known = values[residuals <= KNOWN * np.abs(values).max(initial=0.0)]
-        answer = limits(known)
-        settled = len(known) == len(values) or (near(answer, limits(values)) and near(answer, last))
-        if settled:
-            break
-        last = answer
-    return EulerLimit(*answer, known, settled)
+    edge = measure_edge(operator, limits)
+    stable, growth = edge.numbers.tolist()
+    return EulerLimit(stable, growth, edge.values, bool(edge.settled.all()))
 
 
 def limits(values: np.ndarray) -> tuple[float, float]:
@@ -67,7 +55,3 @@ def limits(values: np.ndarray) -> tuple[float, float]:
     damped = values[np.abs(values.imag) <= -values.real]
     kept = odelab.nongrowing(values)
     return odelab.largest_stable_step(damped, odelab.EULER), float(np.abs(1.0 + kept).max(initial=1.0))
-
-
-def near(some: Iterable[float], others: Iterable[float]) -> bool:
-    return all(math.isclose(one, other, rel_tol=AGREE) for one, other in zip(some, others, strict=True))

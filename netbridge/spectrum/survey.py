@@ -27,8 +27,8 @@ from netbridge.spectrum.survey_rows import COLUMNS, KEPT, KINDS, has_meaning, me
 from netbridge.tracing.states import block_states, blocks_of
 from odelab.files import replacing
 
-SCHEMA = 4  # raised when the meaning of a column changes: rows of an older one are computed anew
-SCHEMA_OF_OTHERS = 5  # the same, for blocks that are not ours
+SCHEMA = 5  # raised when the meaning of a column changes: rows of an older one are computed anew
+SCHEMA_OF_OTHERS = 6  # the same, for blocks that are not ours
 PORTION = 4  # images that one task of an executor looks at
 ROW = np.dtype([("image", "i8"), ("block", "U80"), ("kind", "U10"), *((name, "f8") for name in COLUMNS)])
 
@@ -72,7 +72,8 @@ def block_survey(
     max_re, min_re, si, spectral_radius, stiffness_index, negative, zero, positive, zero_tolerance, non_normality,
     residual and converged as `nb.block_spectrum` has them; amplified, the share of eigenvalues whose mode decays in the
     differential equation and grows under a step of size 1; stiff, the share of eigenvalues that are amplified and have
-    |Re| > |Im|, of which "extremes" counts those that it has found; stable_step, Euler's largest stable step; log_norm,
+    |Re| > |Im|, of which "extremes" counts those that it has found; stable_step, the largest step of Euler's method at
+    which no mode grows that decays, however slowly, which takes all eigenvalues and is NaN for their ends; log_norm,
     soderlind and largest_singular of the whole Jacobian; alive, the share of outputs above zero; nsi of the branch;
     step_error. What a kind does not measure is NaN.
 

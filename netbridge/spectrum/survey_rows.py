@@ -65,14 +65,14 @@ def measure_spectrum(block, state, kind, options) -> dict[str, float]:
     result = {name: float(getattr(spectrum, name)) for name in OF_SPECTRUM}
     values = spectrum.extremes if spectrum.values is None else spectrum.values
     if kind != "block" and values is not None:  # eigenvalues of the whole block are growth factors of a step, not rates
-        result["stable_step"] = odelab.largest_stable_step(values, odelab.EULER)
-        if spectrum.values is None:
+        if spectrum.values is None:  # the slowest of the modes that hardly decay, on which the step depends, is no end
             values = unique_values(values, SAME * spectrum.spectral_radius)
         amplified = odelab.amplified(values, odelab.EULER)
         stiff = amplified & (np.abs(values.real) > np.abs(values.imag))
         result["stiff"] = float(stiff.sum() / spectrum.n)
         if spectrum.values is not None:
             result["amplified"] = float(amplified.mean())
+            result["stable_step"] = odelab.largest_stable_step(values, odelab.EULER)
     return result
 
 

@@ -15,6 +15,7 @@ import odelab
 from netbridge.common.preservation import keep_generators
 from netbridge.spectrum.block_spectrum import block_operator, block_spectrum
 from netbridge.spectrum.step_error import field_of
+from odelab.stiffness.arnoldi import measure_edge
 
 COLUMNS = ("sai", "rate", "rho", "rho_ng", "growth", "ratio", "moving_ratio", "stable_step")
 ROW = np.dtype([(name, "f8") for name in COLUMNS])
@@ -33,9 +34,8 @@ def block_time_scales(
     block   a residual block that keeps the shape of its input, ours or anybody's; it is left as it was
     states  states of the block, (N, ...), such as `nb.block_states` gives
     dtype   the precision of the spectra, torch.float32 (default) or torch.float64
-    values  "extremes": the ends of each spectrum; "full": all eigenvalues; "auto", the default, as `nb.block_spectrum`.
-            The ends miss modes above and below, which rather turn than decay: without them rho_ng is a lower bound,
-            and stable_step an upper one, by factors of up to 8 in ResNets
+    values  "extremes": the edge of each spectrum, which gives two digits, and NaN for a number that modes which were
+            not found might change; "full": all eigenvalues; "auto", the default: all where that takes a minute or two
 
     Returns a structured array, one row per state, with the columns sai (|h f| / |u|: NSI of the step), rate (|J h f| /
     |h f|, which does not depend on where the origin lies), rho (the spectral radius of J), rho_ng (of the modes that do
@@ -60,18 +60,29 @@ def block_time_scales(
                 f"`block` maps {operator.shape[1]} numbers to {operator.shape[0]}: a block that changes the shape has "
                 "no eigenvalues."
             )
-        found = block_spectrum(block, state, part="increment", values=values, gate="frozen", dtype=dtype)
-        known = found.values if found.values is not None else found.extremes
+        known = None
+        if values != "extremes":
+            known = block_spectrum(block, state, "increment", values, "frozen", dtype, conditions=False).values
+        if known is None:  # a few ends would not hold the modes above and below
+            edge = measure_edge(operator, limits)
+            scales = np.where(edge.settled, edge.numbers, math.nan)
+        else:
+            scales = np.array(limits(known))
         slope = increment(block, state)
         size, speed = (float(np.linalg.norm(x)) for x in (state.double().cpu().numpy(), slope))
         row["sai"] = speed / size if size > 0.0 else math.inf if speed > 0.0 else 0.0
         row["rate"] = odelab.motion_rate(operator, slope)
-        row["rho"], row["growth"] = found.spectral_radius, found.max_re
-        row["rho_ng"] = odelab.nongrowing_radius(known)
+        row["rho"], row["growth"], row["rho_ng"], row["stable_step"] = scales
         for name, pace in (("ratio", "sai"), ("moving_ratio", "rate")):
             row[name] = row["rho_ng"] / row[pace] if row[pace] > 0.0 else math.inf
-        row["stable_step"] = odelab.largest_stable_step(known, odelab.EULER, modes="nongrowing", gain=GAIN)
     return rows
+
+
+def limits(values: np.ndarray) -> tuple[float, float, float, float]:
+    """The columns rho, growth, rho_ng and stable_step of these eigenvalues."""
+    stable = odelab.largest_stable_step(values, odelab.EULER, modes="nongrowing", gain=GAIN)
+    radius, growth = np.abs(values).max(initial=0.0), values.real.max(initial=-math.inf)
+    return float(radius), float(growth), odelab.nongrowing_radius(values), stable
 
 
 def increment(block: nn.Module, state: torch.Tensor) -> np.ndarray:

@@ -6,7 +6,7 @@ start has to agree.
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +20,12 @@ TOLERANCE = 1e-10
 FEWEST = 6  # eigenvalues sought at each end, however few are asked for
 CONFIRMED = 1e-6  # relative to the radius: the tolerance of a second run, and by how much its result may differ
 LANCZOS_PRODUCTS = 3000  # products with vectors at most; then the best value so far is returned
-SIZES = (60, 90, 135, 200, 300)  # of a growing Krylov space, at which its Ritz values are looked at
+SIZES = (60, 90, 135, 200, 300, 450)  # of a growing Krylov space, at which its Ritz values are looked at
 LOOSE = 1e-4  # the tolerance of a last attempt, whose result does not count as converged
+RESOLVED = 1e-2  # of the largest |Ritz value|: the residual up to which a Ritz value counts as an eigenvalue
+AGREE = 0.02  # by how much, relative to it, eigenvalues that are not found may change a number that is settled
+BEYOND = 1.1  # how much further out than the other Ritz values eigenvalues may lie: in spectra of blocks up to 1.06
+RAYS = (1j, (-1.0 + 1j) / np.sqrt(2.0))  # of modes that only turn, and of those that decay as fast as they turn
 
 
 class Ends(NamedTuple):
@@ -32,6 +36,14 @@ class Ends(NamedTuple):
     residual: float  # largest, relative to the largest |lambda| found
     products: int
     moved: bool  # another start found an end further out than the first one did
+
+
+class Edge(NamedTuple):
+    """Numbers about the edge of a spectrum, which of them are settled, and the eigenvalues that they are taken from."""
+
+    numbers: np.ndarray
+    settled: np.ndarray
+    values: np.ndarray
 
 
 def ends(operator: JacobianOperator, k: int, symmetric: bool, tolerance: float = TOLERANCE) -> Ends:
@@ -98,7 +110,7 @@ def ritz_values(operator: JacobianOperator) -> Iterator[tuple[np.ndarray, np.nda
     All ends of the spectrum come nearer at once, those above and below included, which `ends` does not look for. For a
     first answer to two digits this takes a tenth of its products; nothing is confirmed by another start.
 
-    Yields (values, residuals), |J v - value v| of unit vectors v. It ends with a space of 300 vectors, or before
+    Yields (values, residuals), |J v - value v| of unit vectors v. It ends with a space of 450 vectors, or before
     where the space maps into itself.
     """
     product, _ = _counting(operator)
@@ -123,6 +135,47 @@ def ritz_values(operator: JacobianOperator) -> Iterator[tuple[np.ndarray, np.nda
         if closed:
             return
         basis[m] = image / beside
+
+
+def measure_edge(operator: JacobianOperator, measure: Callable[[np.ndarray], Iterable[float]]) -> Edge:
+    """Numbers that the outermost eigenvalues decide, on all sides, to two digits.
+
+    operator  a real operator
+    measure   the numbers of an array of eigenvalues. They may count all modes, those that do not grow, or those that
+              decay at least as fast as they turn, and no mode inside the convex hull of others of them may change them
+
+    A Krylov space grows until the numbers are settled. What it has not found lies in the convex hull of its Ritz values
+    that are no eigenvalues yet, or a tenth beyond. So a number is settled where these do not change it, nor do the
+    points at which their hull enters the modes that count; nor does a shift of the eigenvalues found by their residuals
+    to the left or the right, which may make a mode count or not; nor has the last enlargement. A number that is not
+    settled after 450 products may be far off.
+
+    >>> import numpy as np, odelab as ol
+    >>> J = ol.JacobianOperator((3, 3), lambda v: np.array([-2.0, -1.0, 0.5]) * v)
+    >>> found = measure_edge(J, lambda values: [ol.nongrowing_radius(values)])
+    >>> found.numbers.round(6), found.settled
+    (array([2.]), array([ True]))
+    """
+    last = np.array(np.nan)
+    for values, residuals in ritz_values(operator):
+        known = residuals <= RESOLVED * np.abs(values).max(initial=0.0)
+        found, off, rest = values[known], residuals[known], BEYOND * values[~known]
+        further = np.concatenate([found - off, found, rest, [_farthest(rest, ray) for ray in RAYS]])
+        numbers, fewer, more = (np.array(tuple(measure(some))) for some in (found, found + off, further))
+        others = (fewer, more, last if len(rest) else numbers)
+        settled = np.all([np.isclose(some, numbers, rtol=AGREE, atol=0.0) for some in others], axis=0)
+        last = numbers
+        if settled.all():
+            break
+    return Edge(numbers, settled, found)
+
+
+def _farthest(values: np.ndarray, ray: complex) -> complex:
+    """The farthest point of the convex hull of these values on a ray from zero; zero where it does not meet the ray."""
+    turned = values * np.conj(ray)
+    above, below = turned[turned.imag >= 0.0][:, None], turned[turned.imag < 0.0]
+    places = (above.real * below.imag - below.real * above.imag) / (below.imag - above.imag)
+    return float(places.max(initial=0.0)) * ray
 
 
 def _counting(operator):

@@ -14,6 +14,7 @@ them, has three times the TNS and is no more uneven. `tns_parts` takes the two a
 """
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,9 @@ class TnsParts:
 
     @property
     def shape(self):
-        """TNS divided by the scale."""
-        return self.tns / self.scale
+        """TNS divided by the scale; NaN where all indices are zero."""
+        with np.errstate(invalid="ignore"):
+            return math.nan if isinstance(self.scale, float) and self.scale == 0.0 else self.tns / self.scale
 
 
 def tns_parts(nsi, stage, mu: str = "sample") -> TnsParts:

@@ -6,7 +6,7 @@ the H x W slices that an unflattened Jacobian tensor gives, the whole block, and
 best evidence there is, the record that comes with the study; a quick run shows whether it reproduces it.
 
 Last result (ResNet-20, CIFAR-10, 2026-11-19): S orders the blocks of a network by Euler's error, Spearman's correlation
--0.84 [-0.89, -0.79], the mean over 23 networks and the largest of ten measures; over the means of the seven blocks it
+-0.84 [-0.89, -0.79], the mean over 23 networks and the largest of nine measures; over the means of the seven blocks it
 is -0.96 [-1.00, -0.50], and of networks and images it is open. The printed numbers are those of slices, by all 24
 counts and by level, order and S of untrained networks, against both other readings. By the paper's two measures late
 blocks are the stiffer ones: from the first stage to the last S falls by 4.5 [3.6, 5.4] over 23 networks, because late

@@ -80,7 +80,7 @@ from studies.lab.verdicts import (
 
 FILE = SHIPPED / "every_network.jsonl"
 STATISTICS = ("median", "mean", "smallest", "largest")  # over images, in this order in the file
-FROZEN = ("max_re", "min_re", "stiffness_index", "spectral_radius", "stable_step")
+FROZEN = ("max_re", "min_re", "stiffness_index", "spectral_radius")
 LIVE = ("max_re", "min_re")
 NORMS = ("log_norm", "soderlind", "largest_singular")
 ERROR = ("step_error", "nsi", "alive")
@@ -436,7 +436,7 @@ def judge_stiff(rows: Sequence[dict]) -> tuple[Verdict, str]:
 # ---- S tells where a step is wrong: Section 4 ----
 
 PREDICTORS = (
-    "nsi", "alive", "max_re", "min_re", "stiffness_index", "spectral_radius", "stable_step", "log_norm", "soderlind",
+    "nsi", "alive", "max_re", "min_re", "stiffness_index", "spectral_radius", "log_norm", "soderlind",
     "largest_singular", "negative", "zero", "positive", "non_normality",
 )  # fmt: skip
 OTHER_MEASURES = ("max_re", "min_re", "spectral_radius", "nsi")  # told beside S, for the errors of steps

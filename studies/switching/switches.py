@@ -593,6 +593,7 @@ def network_rows(rows: Sequence[dict]) -> Iterator[dict]:
         columns = {key: np.array([row[key] for row in some]) for key in some[0]}
         steps = columns["explicit steps"] / columns["implicit steps"]
         steps = steps[np.isfinite(steps)]
+        limits = columns["stable_step"][~np.isnan(columns["stable_step"])]  # NaN where it is not settled
         images = np.unique(columns["image"])
         by_image = [np.median(columns["ratio"][columns["image"] == i]) for i in images]
         yield {
@@ -606,7 +607,7 @@ def network_rows(rows: Sequence[dict]) -> Iterator[dict]:
             "rho_ng/SAI": float(np.median(columns["ratio"])),
             "over images": f"{min(by_image):.2f} to {max(by_image):.2f}",
             "rho_ng |f|/|f'|": float(np.median(columns["moving_ratio"])),
-            "stable step below 1": f"{int((columns['stable_step'] < 1.0).sum())} of {len(some)}",
+            "stable step below 1": f"{int((limits < 1.0).sum())} of {len(limits)}",
             "explicit over implicit steps": f"{steps.min():.2f} to {steps.max():.2f}" if len(steps) else "not measured",
         }
 

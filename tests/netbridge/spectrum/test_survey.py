@@ -213,3 +213,10 @@ def test_norms_of_a_single_unit():
     (row,) = nb.block_survey(nn.Sequential(block), torch.ones(1, 1, 1, 1), "norms", blocks=["0"])
     assert row["largest_singular"] == pytest.approx(3.0)
     assert row["log_norm"] == pytest.approx(-3.0)
+
+
+def test_the_slowest_decay_on_which_the_largest_stable_step_depends_is_no_end_of_a_spectrum(net, pictures):
+    full, ends = (nb.block_survey(net, pictures[:1], "residual", values=values) for values in ("full", "extremes"))
+    large = full["n"] > 100  # ends of smaller ones are taken from all
+    assert np.isfinite(full["stable_step"]).all()
+    assert np.isnan(ends["stable_step"][large]).all()

@@ -1,5 +1,7 @@
 """Time scales of blocks and linearly implicit steps: against dense matrices, and on blocks whose answer is known."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -17,6 +19,21 @@ class Decay(nn.Module):
         self.branch = nn.Conv2d(2, 2, 1, bias=False)
         with torch.no_grad():
             self.branch.weight.copy_(-rate * torch.eye(2)[:, :, None, None])
+
+    def forward(self, x):
+        return x + self.branch(x)
+
+
+class Transport(nn.Module):
+    """x + 2 u_y - 0.3 u of one channel, whose modes turn, and diffusion, whose modes decay faster, of another."""
+
+    def __init__(self):
+        super().__init__()
+        self.branch = nn.Conv2d(2, 2, 3, padding=1, bias=False, groups=2)
+        with torch.no_grad():
+            self.branch.weight.zero_()
+            self.branch.weight[0, 0, 1] = torch.tensor([-1.0, -0.3, 1.0])
+            self.branch.weight[1, 0] = 0.375 * torch.tensor([[0.0, 1.0, 0.0], [1.0, -4.0, 1.0], [0.0, 1.0, 0.0]])
 
     def forward(self, x):
         return x + self.branch(x)
@@ -42,6 +59,31 @@ def test_scales_are_those_of_the_dense_jacobian(block):
         assert row["rate"] == pytest.approx(np.linalg.norm(J @ slope) / np.linalg.norm(slope))
         assert row["sai"] == pytest.approx(np.linalg.norm(slope) / float(state.norm()))
         assert row["ratio"] == pytest.approx(row["rho_ng"] / row["sai"])
+
+
+def residual_blocks():
+    """Blocks of 1,024 to 4,096 units, and one whose fastest modes decay and whose limiting ones turn."""
+    torch.manual_seed(0)
+    net = nb.resnet(14, widths=(4, 8, 16)).eval()
+    states = nb.block_states(net, torch.randn(1, 3, 32, 32))
+    for name in ("stages.0.blocks.0", "stages.1.blocks.1", "stages.2.blocks.1"):
+        yield net.get_submodule(name), states[name]
+    yield Transport(), torch.rand(1, 2, 24, 24)
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_scales_from_the_edge_of_a_spectrum_are_those_of_all_of_it(place):
+    block, state = [*residual_blocks()][place]
+    full, edge = (nb.block_time_scales(block, state, values=values)[0] for values in ("full", "extremes"))
+    names = ("rho", "rho_ng", "ratio", "moving_ratio", "stable_step")
+    assert [edge[name] for name in names] == pytest.approx([full[name] for name in names], rel=0.02)
+    assert np.isnan(edge["growth"]) or edge["growth"] == pytest.approx(full["growth"], rel=0.02)  # NaN beside 3: -0.01
+
+
+def test_what_modes_that_were_not_found_might_change_is_not_a_number(monkeypatch):
+    monkeypatch.setattr(sys.modules["odelab.stiffness.arnoldi"], "SIZES", (8, 12))
+    (row,) = nb.block_time_scales(Transport(), torch.rand(1, 2, 24, 24), values="extremes")
+    assert np.isnan(row["stable_step"])
 
 
 def test_a_block_that_decays_too_fast_for_its_step():

@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from scipy import linalg, sparse
 from scipy.sparse.linalg import aslinearoperator
 
+from odelab.methods.explicit import EULER
 from odelab.problems import lorenz, robertson
-from odelab.stiffness.arnoldi import ritz_values
+from odelab.stiffness.arnoldi import measure_edge, ritz_values
 from odelab.stiffness.conditioning import IllConditioned, NotConverged
 from odelab.stiffness.indices import si
 from odelab.stiffness.log_norm import log_norm, soderlind
 from odelab.stiffness.operator import JacobianOperator
 from odelab.stiffness.spectrum import spectrum
+from odelab.stiffness.stable_step import largest_stable_step, nongrowing_radius
 from tests.clock import cost
 
 torch = pytest.importorskip("torch")
@@ -476,3 +478,37 @@ def test_ritz_values_with_a_small_residual_are_eigenvalues_of_a_normal_operator(
         assert (distance <= residuals + 1e-12).all()
     for end in (-3.0, 0.5, -0.1 + 2.0j, -0.1 - 2.0j):
         assert np.abs(values - end).min() <= 1e-9
+
+
+def limits(values):
+    """A number for each of the modes that `measure_edge` lets count: all, those that do not grow, those damped."""
+    damped = values[np.abs(values.imag) <= -values.real]
+    stable = largest_stable_step(values, EULER, "nongrowing", 0.02)
+    return np.abs(values).max(initial=0.0), nongrowing_radius(values), stable, largest_stable_step(damped, EULER)
+
+
+def normal_operator(values):
+    """Independent modes: pairs (x, y) turn and decay by Re and Im of each value."""
+
+    def product(v):
+        x, y = v.reshape(2, -1)
+        return np.concatenate([values.real * x - values.imag * y, values.imag * x + values.real * y])
+
+    return JacobianOperator((2 * len(values), 2 * len(values)), product)
+
+
+@given(seeds, st.floats(0.1, 5.0), st.floats(0.1, 5.0), st.floats(-1.0, 1.0))
+@settings(max_examples=10, deadline=None)
+def test_numbers_that_are_settled_are_those_of_all_eigenvalues_to_two_digits(seed, wide, tall, aside):
+    rng = np.random.default_rng(seed)
+    modes = np.sqrt(rng.random(300)) * np.exp(2j * np.pi * rng.random(300))
+    modes = wide * modes.real + aside + 1j * tall * modes.imag
+    found = measure_edge(normal_operator(modes), limits)
+    exact = np.array(limits(np.concatenate([modes, modes.conj()])))
+    assert found.numbers[found.settled] == pytest.approx(exact[found.settled], rel=0.02)
+
+
+def test_a_spectrum_that_has_no_outer_modes_is_not_called_settled():
+    """A shift by one place: 1,500 eigenvalues on a circle, of which 450 products find none."""
+    found = measure_edge(JacobianOperator((1500, 1500), lambda v: np.roll(v, 1) - v), limits)
+    assert not found.settled.any()

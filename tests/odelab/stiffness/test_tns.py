@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from odelab.stiffness.tns import delta, stiffness_proportion, tns, tns_parts
+from odelab.stiffness.tns import TnsParts, delta, stiffness_proportion, tns, tns_parts
 from tests.clock import cost
 
 torch = pytest.importorskip("torch")
@@ -308,3 +308,9 @@ def test_scale_times_shape_is_tns(seed, mu):
 
 def test_indices_that_are_all_alike_have_no_shape():
     assert tns_parts(np.full((2, 8), 0.3), STAGE).shape == pytest.approx(0.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("zero", [0.0, np.float64(0.0), np.zeros(2), torch.zeros(())], ids=str)
+def test_where_all_indices_are_zero_there_is_no_shape(zero):
+    assert np.isnan(np.asarray(TnsParts(zero, zero).shape)).all()
+    assert np.isnan(tns_parts(np.zeros((2, 4)), [0, 0, 1, 1]).shape)
