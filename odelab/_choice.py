@@ -161,7 +161,7 @@ def exact_engine(name: str, problem, method, controller, project) -> Engine:
     try:
         return traced_engine(problem, method, controller, project, exact=True, plain=name == "python")
     except Untraceable as reason:
-        raise NotCompilable(f"`exact=True` needs a problem that can be made as a graph: {reason}") from reason
+        raise NotCompilable(f"`exact=True` needs a problem that can be made as a graph: {reason}.") from reason
 
 
 def two_methods(name, problem, method, controller, project, dense, max_steps):

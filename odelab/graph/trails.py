@@ -44,7 +44,7 @@ class Untraceable(Exception):
             trail.refusal = trail.refusal or self
 
     def __str__(self):
-        return f"{self.place or 'the function'} {self.reason}{': ' if self.remedy else ''}{self.remedy}."
+        return f"{self.place or 'the function'} {self.reason}{': ' if self.remedy else ''}{self.remedy}"
 
 
 class TooLarge(Untraceable):

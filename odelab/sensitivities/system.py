@@ -101,7 +101,7 @@ def followed(record: Callable[[], Any]) -> Any:
         return record()
     except Untraceable as reason:
         raise NotCompilable(
-            f"`sensitivities` needs functions whose operations can be followed, to differentiate them: {reason}"
+            f"`sensitivities` needs functions whose operations can be followed, to differentiate them: {reason}."
         ) from reason
 
 

@@ -53,6 +53,8 @@ def test_problems_are_solved_and_what_needs_numba_says_so():
     for refusal in refusals:
         assert "numba is not installed (pip install numba)" in refusal
         assert "this run has no graph" in refusal or "graphs are for" in refusal
+        assert ".." not in refusal
+        assert ".;" not in refusal
 
 
 @pytest.mark.slow

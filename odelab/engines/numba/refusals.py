@@ -16,7 +16,7 @@ def refusal(engine, reason) -> str:
     if not engine.untraceable:
         return said
     said = said.removeprefix(f"{ASKED} ")
-    return f"{ASKED} cannot compile {name_of(engine.problem.rhs)}: {engine.untraceable} And numba {said}"
+    return f"{ASKED} cannot compile {name_of(engine.problem.rhs)}: {engine.untraceable}. And numba {said}"
 
 
 def refusal_of_numba(engine, reason) -> str:
