@@ -88,6 +88,7 @@ def edited(tmp_path):
     return digests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "trains", "measures"),
     [

@@ -46,6 +46,7 @@ def pictures(tmp_path):
     return folder.parent
 
 
+@pytest.mark.slow
 def test_a_shell_is_answered(mine, tmp_path):
     """In a process of its own, with a page."""
     asked = [sys.executable, "-m", "netbridge", f"{mine}:network", "--size", "8", "--report", str(tmp_path / "out")]

@@ -13,6 +13,7 @@ from tests.clock import HANGS
 LATER = ("netbridge.data", "netbridge.train", "rich", "matplotlib", "PIL", "sklearn")
 
 
+@pytest.mark.slow
 def test_data_and_training_come_when_they_are_asked_for():
     code = (
         "import sys, netbridge as nb\n"

@@ -288,6 +288,7 @@ def test_what_cannot_be_compiled_says_so(rhs, params, words):
     assert not re.search("site-packages", str(raised.value))
 
 
+@pytest.mark.slow
 @needs_numba
 def test_the_warning_of_a_run_in_plain_python_speaks_of_no_engine_that_nobody_asked_for():
     problem = ol.Problem(with_a_set, [1.0], (0.0, 1.0))

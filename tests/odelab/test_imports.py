@@ -146,6 +146,7 @@ def test_names_are_the_public_ones():
     assert not {"core", "runs", "engines", "np"} & set(odelab.__all__)
 
 
+@pytest.mark.slow
 def test_both_packages_have_the_version_of_the_distribution():
     project = tomllib.loads((Path(odelab.__file__).parents[1] / "pyproject.toml").read_text())
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "odelab.__version__"}

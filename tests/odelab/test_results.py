@@ -40,6 +40,7 @@ def results():
     ]
 
 
+@pytest.mark.slow
 def test_every_class_of_results_has_figures_a_page_and_a_table(results):
     for result in results:
         assert isinstance(result, Result)
@@ -47,6 +48,7 @@ def test_every_class_of_results_has_figures_a_page_and_a_table(results):
         assert len({len(column) for column in result.table().values()}) == 1
 
 
+@pytest.mark.slow
 def test_every_figure_draws_into_axes_of_the_users_or_says_which_do(results):
     for result in results:
         for kind, path in result.kinds.items():

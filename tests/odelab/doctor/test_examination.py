@@ -36,6 +36,7 @@ def test_the_call_that_is_advised_runs_and_makes_the_error_that_was_told(stiff):
     assert sol.steps == pytest.approx(stiff.advice.steps, rel=0.05)  # tolerances are printed with two digits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lorenz", "kepler", "brusselator", "rigid_body"])
 def test_what_is_not_stiff_is_not(name):
     found = ol.diagnose(getattr(ol.problems, name)())
@@ -78,6 +79,7 @@ def test_what_could_not_be_measured_is_named_and_the_rest_is_told(problem, words
     assert found.report(tmp_path).stat().st_size < 500_000
 
 
+@pytest.mark.slow
 def test_a_method_that_takes_far_too_long_is_given_up_and_that_is_said():
     found = ol.diagnose(ol.problems.van_der_pol(mu=1e5), 1e-3, 1e-6, allowed=3.0)
     given_up = [one for one in found.costs if not one.finished]

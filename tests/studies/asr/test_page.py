@@ -130,6 +130,7 @@ def test_the_tables_hold_the_known_numbers(shown):
     assert {row["share, untrained"] for row in undefined} == {"undefined"}
 
 
+@pytest.mark.slow
 def test_a_reader_finds_few_words_outside_folds(shown):
     """At most 1,500, the titles of folds among them; whatever else the page says is folded away."""
     out, _ = shown

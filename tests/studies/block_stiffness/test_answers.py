@@ -117,6 +117,7 @@ def test_slices_that_go_with_the_loss_do_so_and_not_beside_live_outputs_that_say
     assert max(abs(one.r) for one in held) < 0.15 < min(abs(one.r) for one in related)
 
 
+@pytest.mark.slow
 def test_slices_of_a_network_are_those_of_the_survey_and_a_stopped_run_goes_on(tmp_path):
     data, net = datasets.load("digits"), nb.pretrained(NAME).eval()
     work = {"workers": 1, "cache": tmp_path}

@@ -174,6 +174,7 @@ def test_uses_fixed_vectors_and_first_values_are_those_of_the_tables():
     }
 
 
+@pytest.mark.slow
 def test_parameters_are_those_that_the_papers_print():
     """Table 1 of either paper, and Table 2 of the ASR paper, where millions are written without their rest."""
     first = [cell for cell in cells().values() if cell.table == "1" and isinstance(cell.job, Job)]
@@ -191,6 +192,7 @@ def test_parameters_are_those_that_the_papers_print():
     assert {cell.row for cell in plain} == set(networks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dataset", DATA)
 def test_the_ablation_of_stepnet_has_the_papers_networks(dataset):
     arguments = step_control.fill_in_options(step_control.Arguments(full=True, dataset=dataset, seeds=(1,)))
@@ -207,6 +209,7 @@ def test_the_ablation_of_stepnet_has_the_papers_networks(dataset):
     assert plan.few(step_control.EVERY) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dataset", DATA)
 def test_the_tricks_have_the_papers_networks_and_their_data_sets_images(dataset):
     for job in tricks.queue(True, dataset, 1):

@@ -145,6 +145,7 @@ def test_every_figure_and_table_is_there(out):
     assert "NaN" not in (out / "report.md").read_text()
 
 
+@pytest.mark.slow
 def test_what_was_trained_is_what_is_shown(out):
     record = json.loads((out / "record.json").read_text())["numbers"]
     assert [row["network"] for row in record["table7"]] == ["ViT", "ViT + StepNet"]

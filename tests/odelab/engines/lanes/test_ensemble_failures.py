@@ -223,6 +223,7 @@ def test_many_causes_are_those_found_one_by_one(rhs, controller, seed):
             assert statuses[i] == diagnosis.diagnose_stop(one, ol.DOPRI5, state, step, controller.h is not None)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rhs", SPELLINGS)
 def test_a_cause_does_not_depend_on_how_many_others_failed(rhs):
     t, ends, sets = lost_runs(40, 1)

@@ -65,6 +65,7 @@ def test_a_run_in_lanes_is_what_it_is_alone(events, lanes_alone):
     assert_equal_to_single_runs(runs, HARES, ol.DOPRI5, CONTROL, SETS, events=given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [ol.BS32, ol.DOP853, ol.RODAS4, ol.ROS2])
 def test_whatever_the_method(method):
     control = ol.adaptive(1e-4, 1e-6)

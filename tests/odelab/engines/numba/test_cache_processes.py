@@ -104,6 +104,7 @@ def compiled(tmp_path_factory):
     return folder, end, seconds
 
 
+@pytest.mark.slow
 def test_the_next_process_loads_what_one_compiled(compiled):
     folder, first, compiling = compiled
     before = files(folder)

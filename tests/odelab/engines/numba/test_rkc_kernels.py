@@ -142,6 +142,7 @@ def test_whatever_a_right_hand_side_does_with_out(rhs):
     assert_same(*both(problem, ol.rkc2(3600.0), ol.adaptive(1e-4, 1e-6)))
 
 
+@pytest.mark.slow
 def test_events_end_a_run():
     event = ol.Event(lambda t, u, params: u[0] - 1.01, terminal=True)
     compiled, plain = both(BRUSSELATOR, ol.RKC2, ol.adaptive(1e-3, 1e-6), events=event)

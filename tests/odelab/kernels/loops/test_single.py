@@ -397,6 +397,7 @@ def test_an_array_form_that_stops_answering(dense):
     np.testing.assert_allclose(compiled.end_u, 2.0 ** np.arange(2) * 0.875**25, rtol=1e-14)
 
 
+@pytest.mark.slow
 @needs_numba
 def test_an_attempt_that_fails_leaves_the_state_alone():
     """After an error fewer attempts are tried again; a run that keeps no states has used their two rows by then."""
