@@ -154,12 +154,12 @@ def describe(name: str, path: Path) -> Pretrained:
     return Pretrained(**known | {"name": name, "width": header["config"]["widths"][0]})
 
 
-def fetch_pretrained(address: str, names: Iterable[str] | None = None, folder=None) -> Path:
+def fetch_pretrained(address: str, names: str | Iterable[str] | None = None, folder=None) -> Path:
     """Fetch the trained networks of this version from an address, and check each by its SHA-256 digest.
 
     address  of a folder of them: files lie at ADDRESS/cifar10/resnet20-se-seed0.safetensors and so on; http, https or
              file
-    names    those that are wanted, as `nb.pretrained()` lists them; None (the default) for all, 50 MB
+    names    the one or those that are wanted, as `nb.pretrained()` lists them; None (the default) for all, 50 MB
     folder   where to; by default the cache, where `nb.pretrained` finds them
 
     What is there already is not fetched again. Returns the folder. Raises ValueError for a name that this version has
@@ -174,7 +174,7 @@ def fetch_pretrained(address: str, names: Iterable[str] | None = None, folder=No
     from netbridge.data.sources import fetch
 
     known = json.loads(DIGESTS.read_text()) if DIGESTS.is_file() else digests_of(ZOO)
-    wanted = list(known) if names is None else list(names)
+    wanted = list(known) if names is None else [names] if isinstance(names, str) else list(names)
     if missing := [name for name in wanted if name not in known]:
         raise ValueError(f"`names`: {missing[0]!r} is none of the {len(known)} networks of this version.")
     folder = cache() if folder is None else Path(folder).expanduser()

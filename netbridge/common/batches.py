@@ -119,7 +119,7 @@ class Samples:
     """
 
     def __init__(self, call: Callable | None = None, axis: int | None = None):
-        if axis is not None and not (isinstance(axis, int) and axis >= 0):
+        if axis is not None and not (type(axis) is int and axis >= 0):
             raise ValueError(f"`batch_axis` must be a whole number from 0 on, got {axis!r}.")
         self.plain, self.axis = call or run, axis
 

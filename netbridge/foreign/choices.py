@@ -33,6 +33,8 @@ class Choices(NamedTuple):
         """What the caller wants of a product."""
         if callable(self.factors):
             said = [(operation.line, self.factors(operation.module, operation.line))]
+        elif self.factors is not None and not isinstance(self.factors, Mapping):
+            raise ValueError(f"`factors` must be a dictionary or a function of module and line, got {self.factors!r}.")
         else:
             said = [(where, what) for where, what in (self.factors or {}).items() if is_at(operation, where)]
         for where, what in said:

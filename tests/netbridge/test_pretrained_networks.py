@@ -124,7 +124,8 @@ def test_another_file_than_the_one_that_was_released_is_not_kept(known, nowhere)
 
 
 def test_names_and_addresses_that_lead_nowhere_are_named(known, nowhere):
-    with pytest.raises(ValueError, match="'digits/other' is none of the 1 networks"):
-        nb.fetch_pretrained(known, ["digits/other"])
+    for names in ("digits/other", ["digits/other"]):
+        with pytest.raises(ValueError, match="'digits/other' is none of the 1 networks"):
+            nb.fetch_pretrained(known, names)
     with pytest.raises(OSError, match=f"{nowhere.as_uri()}/elsewhere/{NAME}"):
         nb.fetch_pretrained(f"{nowhere.as_uri()}/elsewhere/")

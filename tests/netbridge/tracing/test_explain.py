@@ -200,10 +200,12 @@ def test_steps_stages_and_openings_may_be_chosen(x):
     [
         ({"factors": {"nowhere.py:1": "slope"}}, "`factors` names 'nowhere.py:1', where there is none; there are"),
         ({"factors": {"0": "gate"}}, "`factors` must say one of"),
+        ({"factors": 5}, "`factors` must be a dictionary or a function of module and line, got 5"),
         ({"steps": ["7"]}, "`steps` names '7', where there is none; there are"),
         ({"stage": [0, 0]}, "`stage` must have one entry for each of the 4 steps, got 2"),
         ({"first": {"9": True}}, "`first` names '9', which is no step"),
         ({"batch_axis": -1}, "`batch_axis` must be a whole number from 0 on"),
+        ({"batch_axis": True}, "`batch_axis` must be a whole number from 0 on, got True"),
         ({"batch_axis": 9}, "`batch_axis` = 9: no tensor of a batch has so many axes"),
     ],
 )
