@@ -7,6 +7,7 @@ import pytest
 
 from docs import snippets
 from docs.site.__main__ import DOCS, pages
+from netbridge.step_sizes.base import REGISTRY
 
 FOLDERS = ("learn", "howto", "explain", "coming_from")
 RUN = [
@@ -22,6 +23,19 @@ SLOW = (
 )
 
 
+@pytest.fixture
+def registered():
+    """A page finds the controllers of netbridge alone, as in a fresh process, and leaves none of its own."""
+    known = dict(REGISTRY)
+    for name, controller in known.items():
+        if not controller.__module__.startswith("netbridge."):
+            del REGISTRY[name]
+    yield
+    REGISTRY.clear()
+    REGISTRY.update(known)
+
+
+@pytest.mark.usefixtures("registered")
 @pytest.mark.parametrize(
     "page", [pytest.param(p, marks=pytest.mark.slow if p.stem in SLOW else ()) for p in RUN],
     ids=lambda page: f"{page.parent.name}-{page.stem}",
