@@ -137,7 +137,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize("images", [1, 3])
-@pytest.mark.parametrize("name, dtype", FORMS)
+@pytest.mark.parametrize(("name", "dtype"), FORMS)
 def test_what_was_right_is_what_the_network_says_itself(name, dtype, images):
     net = network(name, dtype)
     for scale in (1e-3, 1.0, 1e3):
