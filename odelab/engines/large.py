@@ -54,7 +54,7 @@ def module_and_advance(large: Large, rows: functions.Rows, projection: functions
 
 def make(large: Large, rows: functions.Rows, projection: functions.Rows | None) -> Kernel:
     module, advance = module_and_advance(large, rows, projection)
-    machine = Machine(module.text())
+    machine = Machine(module.text(), has_arrays=True)
     at = {name: k for k, name in enumerate(advance.names)}
     function = machine.function("advance", len(advance.function.parameters))
     return Kernel(machine, function, at, advance.buffers, MemoryPlaces(at))

@@ -53,9 +53,8 @@ class Results:
 
     def save_figure(self, drawing, name: str) -> Path:
         """Write a figure as PNG and SVG; returns the path of the PNG."""
-        pictures = style.save(drawing, self.out / name, ("png",))
-        drawing.set_layout_engine("none")  # the layout is computed once, not once per format
-        self.files += [*pictures, *style.save(drawing, self.out / name, ("svg",))]
+        pictures = style.save(drawing, self.out / name)
+        self.files += pictures
         return pictures[0]
 
     def save_table(self, name: str, rows: list[dict], title: str, printed: bool = True) -> None:
