@@ -10,13 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab.linear.band_kernels import RESIDUAL, CompiledBandSolver, Factors
-
 BANDED = 24  # diagonals at most beside the main one; SuperLU is faster beyond
-# Kernels of their own are compiled for matrices with at most NARROW diagonals beside the main one and at least LARGE
-# components. Compiling takes a second, so this process must have factored MANY banded matrices before.
-NARROW, LARGE = 8, 512
-MANY = 200
+RESIDUAL = 1e-10  # the largest residual accepted of a solution without pivoting, relative to |M| |x| + |b|
 SMALL = 32  # components up to which a sparse matrix is treated as a dense one
 TINY = 1e-3  # of the largest entry of its column: SuperLU takes no smaller pivot on the diagonal
 # What an attempt's elimination takes for each entry of the factors, and for each product of two of them, where an
@@ -24,7 +19,13 @@ TINY = 1e-3  # of the largest entry of its column: SuperLU takes no smaller pivo
 ENTRY, PRODUCT, CALLS = 50.0, 0.25, 60_000.0
 SEARCH = 150.0  # evaluations for the pattern of a Jacobian, times the cubic root of the number of components
 
-done = [0]  # banded matrices factored so far
+
+class Factors(NamedTuple):
+    """The result of `factor`, which `backsub` uses; `regular` is false if there is no solution."""
+
+    lu: Any
+    pivots: Any
+    regular: bool
 
 
 class Places(NamedTuple):
@@ -106,7 +107,6 @@ class BandedSolver:
             M = self.mass.sparse.tocoo()
             row, column = self.place[M.row], self.place[M.col]
             band[self.below + self.above + row - column, column] += M.data
-        done[0] += 1
         lu, pivots, info = lapack.dgbtrf(band, self.below, self.above, overwrite_ab=True)
         return Factors(lu, pivots, info == 0)
 
@@ -218,13 +218,7 @@ def solver_for(J, mass=None) -> Any:
     order, below, above = band_of(J if mass is None else pattern_of(J) + pattern_of(mass.sparse))
     if below + above > BANDED:
         return SparseSolver(mass)
-    banded = BandedSolver(order, below, above, mass)
-    if mass is not None or below + above > NARROW or J.shape[0] < LARGE or done[0] < MANY:
-        return banded
-    try:
-        return CompiledBandSolver(banded)
-    except ModuleNotFoundError:  # numba is not installed
-        return banded
+    return BandedSolver(order, below, above, mass)
 
 
 def pattern_of(matrix):

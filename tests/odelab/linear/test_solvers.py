@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from odelab.linear import solvers
-from odelab.linear.band_kernels import CompiledBandSolver
-from tests.without import needs_numba
 
 SEED = st.integers(0, 10_000)
 
@@ -100,50 +98,3 @@ def test_the_work_of_elimination_grows_on_grids_and_is_little_elsewhere():
     assert 10.0 < small < large
     assert cube > small  # of 1,000 and 900 points
     assert solvers.elimination_work(sparse.csc_array(np.zeros((900, 900)))) == 0.0
-
-
-def compiled(J):
-    chosen = solvers.solver_for(J)
-    assert (chosen.below, chosen.above) == (1, 1)
-    return CompiledBandSolver(chosen)
-
-
-@needs_numba
-@given(seed=SEED, hg=st.floats(-1.0, 1.0))
-def test_elimination_by_kernels_solves_what_lapack_solves(seed, hg):
-    J = banded_matrix(60, 1, 1, seed)
-    right = np.random.default_rng(seed + 1).standard_normal(60)
-    expected = solved(solvers.DenseSolver(), J.toarray(), hg, right)
-    np.testing.assert_allclose(solved(compiled(J), J, hg, right), expected, rtol=1e-6, atol=1e-8)
-
-
-@needs_numba
-@pytest.mark.parametrize("entry", [1.0, 1.0 - 1e-14, np.nan])
-def test_a_pivot_that_fails_is_left_to_lapack(entry):
-    """The first pivot of I - J is zero, or so small that nothing is right after it; NaN stays NaN."""
-    full = np.diag(np.full(50, 3.0), 1) + np.diag(np.full(50, 2.0), -1)
-    full[0, 0] = entry
-    J, right = sparse.csc_array(full), np.linspace(1.0, 2.0, 51)
-    solver = compiled(J)
-    solver.pivoted.order = solver.order = np.arange(51)  # the small pivot is met first
-    solver.pivoted.place = np.arange(51)
-    factors = solver.factor(J, 1.0)
-    expected = np.full(51, np.nan) if np.isnan(entry) else np.linalg.solve(np.eye(51) - full, right)
-    for _ in range(2):
-        np.testing.assert_allclose(solver.backsub(factors, right), expected, rtol=1e-9)
-    assert np.isnan(solver.backsub(factors, np.full(51, np.nan))).all()
-
-
-@needs_numba
-def test_kernels_are_for_large_narrow_bands_after_some_work(monkeypatch):
-    large, small = banded_matrix(600, 1, 1, 0), banded_matrix(100, 1, 1, 0)
-    monkeypatch.setattr(solvers, "done", [0])
-    assert isinstance(solvers.solver_for(large), solvers.BandedSolver)
-    monkeypatch.setattr(solvers, "done", [solvers.MANY])
-    assert isinstance(solvers.solver_for(large), CompiledBandSolver)
-    assert isinstance(solvers.solver_for(small), solvers.BandedSolver)
-    solver = solvers.solver_for(large)
-    right = np.ones(600)
-    np.testing.assert_allclose(
-        solved(solver, large, 0.1, right), solved(solver.pivoted, large, 0.1, right), rtol=1e-8, atol=1e-10
-    )
