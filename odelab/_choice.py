@@ -54,8 +54,6 @@ def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str |
     reason = obstacle_to_graph(problem, method, controller)
     if reason is None and controller.ends is not None:
         reason = "runs in lanes have no listed steps"
-    if reason is None and problem.mass is not None:
-        return "a problem with a mass matrix needs a consistent start for each run, which lanes do not find"
     most = SMALL["component"] if problem.form == IN_PLACE else most_without_loops(problem, method)
     if reason is None and problem.form != COMPONENT and problem.size > most:
         reason = f"systems in {problem.form} form are made without loops up to {most} components, got {problem.size}"
@@ -73,7 +71,7 @@ def traced_engine(
     if reason is not None:
         raise without_graph(reason)
     if problem.mass is not None and exact:
-        raise Untraceable("has a mass matrix, and its start is found by LAPACK", "", "the problem")
+        raise Untraceable("has a mass matrix, and plain Python finds its start by LAPACK", "", "the problem")
     solved = without_jacobian(problem) if method.needs_jacobian else problem
     if is_large(problem, method):
         try:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Never
 import numpy as np
 
 from odelab._choice import obstacle_to_lanes
-from odelab._solve import EXACT_WITH_TWO, check_arguments, check_projection, check_way, checked_times, solve
+from odelab._solve import (
+    EXACT_WITH_TWO,
+    check_arguments,
+    check_projection,
+    check_way,
+    checked_times,
+    solve,
+    taking_a_mass,
+)
 from odelab._unknown_arguments import refuse_unknown
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.lanes.batches import batches
@@ -130,6 +138,7 @@ def ensemble(
         )
     if exact and method.switches:
         raise ValueError(EXACT_WITH_TWO)
+    method = taking_a_mass(problem, method, controller)
     controller = controller.suited_to(method)
     check_workers(threads, executor)
     check_way(t_eval_by, method)

@@ -1,5 +1,6 @@
 """`solve`: checks what it is given, chooses an engine and hands over to the driver of the run."""
 
+import functools
 import math
 import warnings
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from odelab.engines.driver import run
 from odelab.engines.implicit import solve_implicit
 from odelab.engines.not_compilable import NotCompilable
 from odelab.engines.pace import pace_of
-from odelab.linear.algebraic import consistent, start_in_words
+from odelab.linear.algebraic import equations_in_words, start_at
 from odelab.methods.interface import StepMethod
 from odelab.methods.switching import AUTO
 from odelab.problem import Problem
@@ -149,7 +150,6 @@ def solve(
     check_arguments(problem, method, controller, engine, max_steps)
     given, method = method, taking_a_mass(problem, method, controller)
     controller = controller.suited_to(method)
-    starts: list[str] = []  # what is said of the start of each piece
     if problem.is_complex and callable(project):
         project = projection_on_parts(project)
     check_projection(project, problem)
@@ -197,9 +197,6 @@ def solve(
         raise ValueError(f"`project` works with odelab's own methods only; {method.name} is SciPy's and takes none.")
 
     def piece(part, times, watched, attempts):
-        if part.mass is not None:
-            part, said = consistently_started(part)
-            starts.append(said)
         if method.run_by_scipy:
             return solve_implicit(part, method, controller, times, watched, attempts, pace)
         during = watched if any(event.terminal for event in watched) else ()
@@ -220,9 +217,8 @@ def solve(
     if times is not None and t_eval_by == "dense":
         warn_of_doubt(trajectory, times)
     trajectory.asked = asked
-    if starts:
-        others = f"; {given.name} takes {method.name} alone, as there is a mass matrix" if given is not method else ""
-        trajectory.add_to_message(f"; {starts[0]}{others}")
+    if problem.mass is not None:
+        trajectory.add_to_message(functools.partial(start_in_words, problem, trajectory.start, given, method))
         trajectory.problem = problem
     if problem.is_complex:
         trajectory = complex_run(trajectory)
@@ -354,11 +350,10 @@ def taking_a_mass(problem: Problem, method: StepMethod, controller: Controller) 
     return takes
 
 
-def consistently_started(problem: Problem) -> tuple[Problem, str]:
-    """The problem from a state that satisfies its algebraic equations, and what is to be said of them."""
-    found = consistent(problem)
-    moved = not np.array_equal(found.u, problem.u0)
-    return problem.piece(*problem.t_span, found.u, problem.window) if moved else problem, start_in_words(problem, found)
+def start_in_words(problem: Problem, u, given: StepMethod, method: StepMethod) -> str:
+    """What the message of a run with a mass matrix ends with: its start, and which method took the place of another."""
+    others = f"; {given.name} takes {method.name} alone, as there is a mass matrix" if given is not method else ""
+    return f"; {equations_in_words(problem, start_at(problem, u))}{others}"
 
 
 def check_number_of_steps(problem: Problem, controller: Controller, max_steps: int):

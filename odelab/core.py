@@ -17,6 +17,13 @@ ROUNDING = 1e-10  # or at most this part of its state: smaller ones count in the
 # Twin stages whose states lie nearer to each other than this share of ||u||, 8,192 spacings of doubles, are not used:
 # the difference of their slopes would be rounding from the fourth digit on.
 APART = 2.0**-39
+# A search for a state that satisfies algebraic equations: what has come of a pass of Newton's method, and its numbers.
+ON_THE_WAY, ARRIVED, LOST = range(3)
+PASSES = 400  # no more of them are made
+SOLVED = 1e-13  # the last change, over the state
+STAGNANT = 1e-8  # the same where it shrinks no more
+SMALL = 1e-3  # of the largest component: a change in smaller ones is compared with this
+SHORTEST = 2.0**-11  # of a change: no smaller part of it is tried
 
 
 class Tableau(NamedTuple):
@@ -93,6 +100,19 @@ class State(NamedTuple):
     slope: Any
     fresh: bool
     memory: Any
+
+
+class Approach(NamedTuple):
+    """Where a search for a state that satisfies algebraic equations stands.
+
+    u        the state
+    part     how much of Newton's change is tried next
+    moved    1.0 where the state is no longer that with which the search began, else 0.0
+    """
+
+    u: Any
+    part: Any
+    moved: Any
 
 
 def where(condition, x, y):
@@ -305,6 +325,61 @@ def newton(rhs, params, t, h, base, gamma, increment, backsub, lu, iterations):
         increment = increment + corrections[-1]
         iterates.append(increment)
     return corrections, iterates
+
+
+def approach_of(factor, backsub, is_regular, reduce, spread, where, maximum):
+    """One pass of Newton's method, with shortened steps, for the algebraic equations of M u' = f: N' f(t, u + Z y) = 0.
+
+    N and Z are the null vectors of M from the left and from the right. The pass is a function of (rhs, params, t,
+    known, now), where `known` is what is known of (t, u) and `now` an `Approach`, and returns (ON_THE_WAY, ARRIVED or
+    LOST, the next `Approach`). A state that satisfies the equations but for rounding stays as it is.
+
+    factor(J) -> lu             the factors of N' J Z
+    backsub(lu, right) -> y     the solution of N' J Z y = right
+    is_regular(lu)              whether N' J Z is regular, so that the index is 1
+    reduce(f) -> N' f           spread(y) -> Z y           maximum(x, y)    the larger ones of two rows
+    """
+
+    def approach(rhs, params, t, known, now):
+        (slope, J, _), (u, part, moved) = known, now
+        lu = factor(J)
+        if not is_regular(lu):
+            return LOST, now
+        sizes = abs(u)
+        least = SMALL * sizes.max()
+        unit = maximum(sizes, where(least > 0.0, least, 1.0))
+
+        def size(y):
+            return (abs(spread(y)) / unit).max()
+
+        step = spread(-backsub(lu, reduce(slope)))
+        now_off = (abs(step) / unit).max()
+        if now_off <= SOLVED:
+            return ARRIVED, Approach(u + moved * step, part, moved)
+        ahead = u + part * step
+        if size(backsub(lu, reduce(rhs(t, ahead, params)))) <= (1.0 - 0.25 * part) * now_off:  # false for NaN
+            return ON_THE_WAY, Approach(ahead, 1.0, 1.0)
+        if part > SHORTEST:
+            return ON_THE_WAY, Approach(u, 0.5 * part, moved)
+        if now_off <= STAGNANT:
+            return ARRIVED, now
+        return LOST, now
+
+    return approach
+
+
+def consistent_slope_of(factor, backsub, reduce, spread, particular, product):
+    """u' of M u' = f from (f, J, df/dt): M u' = f as far as it goes, and N' (J u' + df/dt) = 0.
+
+    particular(f) -> p      with M p = f as far as f lies in the range of M
+    product(J, x)           J x; the others are as in `approach_of`
+    """
+
+    def consistent_slope(slope, J, slope_t):
+        p = particular(slope)
+        return p - spread(backsub(factor(J), reduce(product(J, p) + slope_t)))
+
+    return consistent_slope
 
 
 def contracts(first, last, state):

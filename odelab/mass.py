@@ -26,6 +26,21 @@ class Parts(NamedTuple):
     solve: Callable
 
 
+class Entries(NamedTuple):
+    """A mass matrix and what of it is singular, each matrix as its entries (row, column, number), row by row.
+
+    mass       M
+    left       N' of `Parts.left`
+    right      Z of `Parts.right`
+    inverse    the matrix of `Parts.solve`
+    """
+
+    mass: tuple
+    left: tuple
+    right: tuple
+    inverse: tuple
+
+
 class MassMatrix:
     """A constant mass matrix as solvers use it.
 
@@ -59,8 +74,13 @@ class MassMatrix:
     @functools.cached_property
     def entries(self) -> tuple[tuple[int, int, float], ...]:
         """(row, column, entry) of all that are not zero, row by row."""
-        rows = self.sparse.tocsr().tocoo()
-        return tuple(zip(rows.row.tolist(), rows.col.tolist(), rows.data.tolist(), strict=True))
+        return entries_of(self.sparse)
+
+    @functools.cached_property
+    def all_entries(self) -> Entries:
+        """What kernels are made of; the matrix is the key of a kernel, too."""
+        left, right, solve = self.parts
+        return Entries(*map(entries_of, (self.sparse, left.T, right, solve(np.eye(self.size)))))
 
     @functools.cached_property
     def is_unit(self) -> bool:
@@ -93,6 +113,13 @@ class MassMatrix:
             return p
 
         return Parts(null_vectors(self.size, rows, left), null_vectors(self.size, columns, right), particular)
+
+
+def entries_of(matrix) -> tuple[tuple[int, int, float], ...]:
+    from scipy.sparse import csr_array
+
+    rows = csr_array(matrix).tocoo()
+    return tuple(zip(rows.row.tolist(), rows.col.tolist(), rows.data.tolist(), strict=True))
 
 
 def singular_parts(block) -> tuple[np.ndarray, np.ndarray, Callable]:

@@ -173,6 +173,11 @@ class Problem:
         return None if self.mass is None else MassMatrix(self.mass)
 
     @property
+    def weigh(self) -> Callable | None:
+        """weigh(x): M x; None without a mass matrix."""
+        return None if self.mass is None else self.mass_matrix.times
+
+    @property
     def is_complex(self) -> bool:
         """Are its components the real and imaginary parts of complex ones?"""
         return hasattr(self.rhs, "of_complex")

@@ -61,11 +61,12 @@ class Run:
         self.engine, self.problem, self.method = engine, engine.problem, engine.method
         self.max_steps, self.t_eval, self.by = max_steps, t_eval, by
         self.points = None if dense else Points(engine, t_eval, by)
+        self.start = np.array(self.problem.u0)
         self.watch = None
         if watched:
             search = getattr(engine, "search", None)
             self.watch = events.Watch(engine, watched, self.problem, engine.controller, search)
-        self.state = State(self.problem.t_span[0], np.array(self.problem.u0), None, False, None)
+        self.state = State(self.problem.t_span[0], self.start, None, False, None)
         self.status, self.word = Status.ATTEMPTS_SPENT, ""
         self.parts: list[Part] = []
         self.spent = self.rejected = self.evaluations = self.jacobians = self.factorisations = 0
@@ -77,7 +78,9 @@ class Run:
         """Take chunk after chunk until the run has ended."""
         try:
             self.state, self.evaluations = self.engine.begin()
-            self.has_begun = True
+            self.has_begun, self.start = True, self.state.u
+            if self.points is not None:
+                self.points.begin(self.start)
             while self.status == Status.ATTEMPTS_SPENT and self.spent < self.max_steps:
                 self.take_chunk()
                 over = self.pace is not None and self.pace.pass_time(self.state.t)
@@ -201,6 +204,7 @@ class Run:
                 "h_rho": record.h_rho,
             },
         )
+        found.start = self.start
         found.doubt = None if self.points is None else self.points.doubt
         self.name_the_end(found)
         return found
@@ -212,7 +216,7 @@ class Run:
             return self.engine.record()
         chunks = [part.chunk for part in self.parts if part.chunk.steps]
         t = np.concatenate([np.array(self.problem.t_span[:1]), *(part.t for part in self.parts)])
-        u = np.concatenate([np.array(self.problem.u0)[None], *(part.u for part in self.parts)])
+        u = np.concatenate([self.start[None], *(part.u for part in self.parts)])
         steps = len(t) - 1
 
         def column(name):

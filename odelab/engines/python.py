@@ -9,7 +9,7 @@ from odelab import core
 from odelab.control.controllers import Controller, Start
 from odelab.core import State
 from odelab.engines.steps import Chunk
-from odelab.linear.algebraic import slopes_of
+from odelab.linear.algebraic import consistent, slopes_of
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem, array_form, without_jacobian
 from odelab.runs import h_rho as stability
@@ -125,7 +125,7 @@ def taken_over(plain: PythonEngine, rows, state: State, attempts: int, first: in
 def begin(problem, method, controller, rhs) -> tuple[State, int]:
     """The state every engine starts from, and the evaluations it took."""
     t0, t1 = problem.t_span
-    u0 = np.array(problem.u0)
+    u0 = consistent(problem).u
     slope0 = rhs(t0, u0, problem.params)
     slopes = slopes_of(problem, rhs)
     first = slope0 if slopes is rhs else slopes(t0, u0, problem.params)

@@ -72,7 +72,7 @@ class TracedEngine:
         method = self.method.members[-1]
         if not method.needs_jacobian or self.controller.law is None or self.exact:
             return None
-        if self.project is not None or self.problem.mass is not None:
+        if self.project is not None:
             return None
         try:
             return look_of(self.problem, method, self.controller)
@@ -97,7 +97,8 @@ class TracedEngine:
         u0 = np.array(problem.u0)
         self.kernel.begin(address(u0), *self.given, self.carried[0], self.carried[2])
         evaluations = int(self.whole[-1])
-        if evaluations < 0 or not (problem.mass is None or problem.mass_matrix.is_unit):
+        u0 = u0 if problem.mass is None else self.part("u0")
+        if evaluations < 0 or not (problem.mass is None or np.isfinite(u0).all()):
             return begin(problem, self.method, controller, self.slopes_in_python())
         slope = self.part("first_slope0")
         size = None if controller.law is None else abs(self.numbers[self.at["next_step"]])

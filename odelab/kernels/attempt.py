@@ -42,7 +42,7 @@ class Asked(NamedTuple):
     listed              whether fixed steps end at listed times
     pivots              whether the run ends where factors without pivoting fail, so that others can go on with pivots;
                         otherwise such an attempt is one that is rejected
-    mass                the entries (row, column, number) of the mass matrix; None where M = I
+    mass                the `odelab.mass.Entries` of the mass matrix; None where M = I
     """
 
     n: int
@@ -133,6 +133,11 @@ def attempt(asked: Asked, slopes_at: Callable, graph: Graph, params, project: Ca
         twins = twin_squares(method, *(kept[name] for name in ("old", "dt", "slopes")))
     new = [graph_node(graph, x) for x in kept["new"]]
     return Attempt(graph, carried, status, row, step_of(graph, kept), new, twins, place_of_end(asked, graph))
+
+
+def mass_of(problem):
+    """`Asked.mass` of a problem."""
+    return None if problem.mass is None else problem.mass_matrix.all_entries
 
 
 def unless_raised(graph: Graph, status, carried):

@@ -90,6 +90,16 @@ def blocks_of(rows: Sequence[Sequence[int]]) -> list[list[int]]:
     return list(blocks.values())
 
 
+def have_places(rows: Sequence[Sequence[int]]) -> bool:
+    """Is there a row for each unknown, as `places_of` finds it?"""
+    if all(i in row for i, row in enumerate(rows)):
+        return True
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import structural_rank
+
+    return structural_rank(csr_array([[float(j in row) for j in range(len(rows))] for row in rows])) == len(rows)
+
+
 def places_of(rows: Sequence[Sequence[int]]) -> list[int]:
     """For each unknown a row that has an entry in its column; its own wherever that is possible for all."""
     n = len(rows)

@@ -20,7 +20,7 @@ def step_and_preparation(
     The third returns the condition that the last factors have solved the first stage, as a node.
 
     seen    seen(t): the time that the right-hand side is shown at time t, of which it is a function
-    mass    the entries (row, column, number) of a mass matrix; None where M = I
+    mass    an `odelab.mass.Entries`; None where M = I
     """
     made: list[Factors] = []
 
@@ -32,21 +32,32 @@ def step_and_preparation(
         return factors.solve(right)
 
     def prepare(t, u, slope, params):
-        rows = derivatives(graph, list(slope), [*u, seen(t)])
-        by_time = [row.pop(len(u), 0.0) for row in rows]
-        return slope, rows, Array.of(by_time) if any(isinstance(x, Node) for x in by_time) else Nothing()
+        return slope, *linearised(graph, slope, u, seen(t))
+
+    step = method.step_of(factor, substitute, choose, **({} if mass is None else {"weigh": weigh_of(mass)}))
+    return joined(graph, step), joined(graph, prepare), lambda: made[-1].sound
+
+
+def linearised(graph: Graph, slope, u, t) -> tuple[list[dict[int, Any]], Any]:
+    """The rows of J at a state and df/dt, where `t` is the time that the right-hand side is shown."""
+    rows = derivatives(graph, list(slope), [*u, t])
+    by_time = [row.pop(len(u), 0.0) for row in rows]
+    return rows, Array.of(by_time) if any(isinstance(x, Node) for x in by_time) else Nothing()
+
+
+def weigh_of(mass) -> Callable | None:
+    """weigh(x): M x on nodes; None where there is no mass matrix."""
 
     def weigh(x):
         return Array.of([total([times(m, x[j]) for j, m in row.items()]) for row in rows_of(mass, len(x))])
 
-    step = method.step_of(factor, substitute, choose, **({} if mass is None else {"weigh": weigh}))
-    return joined(graph, step), joined(graph, prepare), lambda: made[-1].sound
+    return None if mass is None else weigh
 
 
-def rows_of(entries, n: int) -> list[dict[int, float]]:
-    """The rows {column: number} of a mass matrix from its entries; those of I without one."""
+def rows_of(mass, n: int) -> list[dict[int, float]]:
+    """The rows {column: number} of the mass matrix of an `odelab.mass.Entries`; those of I without one."""
     rows: list[dict[int, float]] = [{} for _ in range(n)]
-    for i, j, number in ((k, k, 1.0) for k in range(n)) if entries is None else entries:
+    for i, j, number in ((k, k, 1.0) for k in range(n)) if mass is None else mass.mass:
         rows[i][j] = number
     return rows
 

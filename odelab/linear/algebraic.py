@@ -4,20 +4,18 @@ With N' M = 0 and M Z = 0, the algebraic equations are N' f(t, u) = 0. They dete
 directions Z, and the index is 1, where N' J Z is regular (Hairer and Wanner, Solving ODEs II, VI.1).
 """
 
+import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from odelab.core import ARRIVED, ON_THE_WAY, PASSES, Approach, approach_of, consistent_slope_of, where
 from odelab.linear.linearisation import Linearisation
 from odelab.mass import SINGULAR, Inverse
 from odelab.problem import Problem, array_form
 
 DOUBTFUL = 1e6  # the same as SINGULAR where J is found by differences, whose errors hide a singular matrix
-ITERATIONS, HALVINGS = 200, 12
-SOLVED = 1e-13  # the last change of Newton's method, over the state
-STAGNANT = 1e-8  # the same where it shrinks no more
-SMALL = 1e-3  # of the largest component: a change in smaller ones is compared with this
 FEW = 3  # components that a message names
 
 
@@ -33,7 +31,7 @@ class ConsistentStart(NamedTuple):
     condition: float
 
 
-def start_in_words(problem: Problem, found: ConsistentStart) -> str:
+def equations_in_words(problem: Problem, found: ConsistentStart) -> str:
     """How many algebraic equations there are, of what condition, and what of `u0` was moved to satisfy them."""
     equations = problem.mass_matrix.equations
     if not equations:
@@ -71,14 +69,19 @@ class Pencil:
     def has_index_one(self, inverse: Inverse) -> bool:
         return inverse.condition <= (DOUBTFUL if self.linear.reason else SINGULAR)
 
+    def reduce(self, f):
+        return self.left.T @ f
+
+    def spread(self, y):
+        return self.right @ y
+
     def slope(self, t, u, params=None):
-        """u' at a state: M u' = f as far as it goes, and N' (J u' + df/dt) = 0; NaN where that is singular."""
+        """u' at a state, as `odelab.core.consistent_slope_of` has it; NaN where N' J Z is singular."""
         with np.errstate(all="ignore"):
             if not self.left.shape[1]:
                 return self.particular(self.rhs(t, u, self.problem.params))
-            f, J, f_t = self.derivatives(t, u)
-            p = self.particular(f)
-            return p - self.right @ self.algebraic(J).solve(self.left.T @ (J @ p + np.broadcast_to(f_t, u.shape)))
+            of_algebra = (self.algebraic, Inverse.solve, self.reduce, self.spread)
+            return consistent_slope_of(*of_algebra, self.particular, operator.matmul)(*self.derivatives(t, u))
 
     def reduced(self, J) -> np.ndarray:
         """The matrix (r, r) of u' as a function of u on the states that satisfy N' J u = 0, in orthonormal coordinates.
@@ -126,44 +129,44 @@ def consistent(problem: Problem) -> ConsistentStart:
     return ConsistentStart(u, inverse.condition)
 
 
+def start_at(problem: Problem, u) -> ConsistentStart:
+    """The state from which a run began, with its condition."""
+    if not problem.mass_matrix.equations:
+        return ConsistentStart(u, 1.0)
+    pencil, t = Pencil(problem), problem.t_span[0]
+    with np.errstate(all="ignore"):
+        return ConsistentStart(u, pencil.algebraic(pencil.derivatives(t, u)[1]).condition)
+
+
 def solved(pencil: Pencil, t, u) -> tuple[np.ndarray, Inverse]:
-    """The state u + Z y with N' f(t, u + Z y) = 0 by Newton's method with shortened steps, and the inverse there."""
-    problem = pencil.problem
+    """The state u + Z y with N' f(t, u + Z y) = 0, by passes of `odelab.core.approach_of`, and the inverse there."""
+    problem, rhs = pencil.problem, pencil.rhs
+    inverses: list[Inverse] = []
 
-    def residual(state):
-        return pencil.left.T @ pencil.rhs(t, state, problem.params)
+    def factor(J) -> Inverse:
+        inverses[:] = [pencil.algebraic(J)]
+        return inverses[0]
 
-    def size(change):
-        return np.abs(pencil.right @ change / np.maximum(np.abs(u), SMALL * np.abs(u).max() or 1.0)).max()
-
-    for attempt in range(ITERATIONS):
-        f, J, _ = pencil.derivatives(t, u)
-        inverse = pencil.algebraic(J)
-        if not np.isfinite(f).all():
-            raise ValueError(
-                f"the algebraic equations of {problem.name} cannot be solved from `u0`: its right-hand side returns "
-                f"{f} at t = {t:g}, u = {u}."
-            )
-        if not pencil.has_index_one(inverse):
-            if attempt:
-                break
-            raise ValueError(index_above_one(problem, inverse))
-        change = -inverse.solve(pencil.left.T @ f)
-        if size(change) <= SOLVED:
-            return (u, inverse) if attempt == 0 else (u + pencil.right @ change, inverse)
-        for halvings in range(HALVINGS):
-            part = 0.5**halvings
-            ahead = u + part * (pencil.right @ change)
-            if size(inverse.solve(residual(ahead))) <= (1.0 - 0.25 * part) * size(change):  # false for NaN
-                break
-        else:
-            if size(change) <= STAGNANT:
-                return u, inverse
-            break
-        u = ahead
+    given = (factor, Inverse.solve, pencil.has_index_one, pencil.reduce, pencil.spread, where, np.maximum)
+    approach, now, status, passes = approach_of(*given), Approach(u, 1.0, 0.0), ON_THE_WAY, 0
+    while status == ON_THE_WAY and passes < PASSES:
+        known = pencil.linear.prepare(t, now.u, np.array(rhs(t, now.u, problem.params), dtype=float), problem.params)
+        status, now = approach(rhs, problem.params, t, known, now)
+        passes += 1
+    if status == ARRIVED:
+        return now.u, inverses[0]
+    f = rhs(t, now.u, problem.params)
+    if not np.isfinite(f).all():
+        raise ValueError(
+            f"the algebraic equations of {problem.name} cannot be solved from `u0`: its right-hand side returns "
+            f"{f} at t = {t:g}, u = {now.u}."
+        )
+    if not now.moved and not pencil.has_index_one(inverses[0]):
+        raise ValueError(index_above_one(problem, inverses[0]))
     raise ValueError(
         f"no state near `u0` was found that satisfies the algebraic equations of {problem.name} at t = {t:g}: Newton's "
-        f"method ended at u = {u}, where they are off by {np.abs(residual(u)).max():.3g}; give a `u0` nearer to it."
+        f"method ended at u = {now.u}, where they are off by {np.abs(pencil.reduce(f)).max():.3g}; give a `u0` nearer "
+        "to it."
     )
 
 

@@ -101,7 +101,7 @@ def finish_stages(combine, rhs, params, method: "Method", t, u, h, u_new, slopes
     return slopes
 
 
-def squared_error_inside(rhs, params, t, u, h, parts, theta, gamma, solve, rtol, atol, mass=None):
+def squared_error_inside(rhs, params, t, u, h, parts, theta, gamma, solve, rtol, atol, weigh=None):
     """The error of the dense output at a fraction of a step, over the tolerance: the sum of squares of its components.
 
     With v the state there and v' its slope along the dense output, the defect is f(t, v) - v'. It is multiplied by h
@@ -111,12 +111,12 @@ def squared_error_inside(rhs, params, t, u, h, parts, theta, gamma, solve, rtol,
 
     parts    the coefficients of theta, theta^2, ... of the dense output
     solve    solve(right): the solution of a system with I - h gamma J
-    mass     the mass matrix M, which multiplies v' and stands for I; None where there is none
+    weigh    weigh(x): M x of a system M u' = f, where M stands for I; None where there is no mass matrix
     """
     change, slope = parts[-1], len(parts) * parts[-1]
     for power in range(len(parts) - 1, 0, -1):
         change, slope = parts[power - 1] + theta * change, power * parts[power - 1] + theta * slope
     inside = u + theta * change
-    slope = slope if mass is None else mass.times(slope)
+    slope = slope if weigh is None else weigh(slope)
     scaled = solve(gamma * (h * rhs(t + theta * h, inside, params) - slope)) / (atol + rtol * abs(inside))
     return (scaled * scaled).sum()

@@ -107,7 +107,7 @@ def implicit_alone(dense: Dense) -> Dense:
 def errors_at(implicit: Dense, controller, i: int, fractions) -> list[float]:
     """The errors of the dense output at some fractions of step i, over the tolerance; 0 where user code raises."""
     problem, method, linear = implicit.problem, implicit.method, implicit.stepper.linearisation
-    rhs, params, mass = array_form(problem), problem.params, problem.mass_matrix
+    rhs, params, weigh = array_form(problem), problem.params, problem.weigh
     t, u, h = float(implicit.t[i]), implicit.u[i], float(implicit.h[i])
     ratios = []
     with np.errstate(all="ignore"):
@@ -117,7 +117,7 @@ def errors_at(implicit: Dense, controller, i: int, fractions) -> list[float]:
         for theta in fractions:
             step = params, t, u, h, polynomial, theta, method.gamma
             try:
-                square = squared_error_inside(rhs, *step, solve, controller.rtol, controller.atol, mass)
+                square = squared_error_inside(rhs, *step, solve, controller.rtol, controller.atol, weigh)
             except Exception:  # the user's, of a state that no step has asked for
                 square = 0.0
             ratios.append(0.0 if math.isnan(square) else math.sqrt(square / len(u)))

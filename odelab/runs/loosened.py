@@ -51,7 +51,7 @@ def error_at_the_end(dense: Dense, i: int, controller) -> float:
         try:
             J, _ = linear.derivatives(late, end, rhs(late, end, params))
             solve = functools.partial(linear.backsub, linear.factor(J, gamma * h))
-            step = params, t, u, h, parts, LATE, gamma, solve, controller.rtol, controller.atol, problem.mass_matrix
+            step = params, t, u, h, parts, LATE, gamma, solve, controller.rtol, controller.atol, problem.weigh
             square = squared_error_inside(rhs, *step)
         except Exception:  # the user's, of a state that no step has asked for
             return 0.0

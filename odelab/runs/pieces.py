@@ -165,7 +165,7 @@ def join(problem, pieces, u, t_eval, dense, status, message, ending, by) -> Traj
         reached = None if t_eval is None else t_eval[(t_eval - step_t[-1]) * forward <= 0]
         points = (step_t, step_u) if reached is None else (reached, interpolant.at(reached, by))
     elif t_eval is None:
-        points = (step_t[[0, -1]], np.stack([problem.u0, u]))
+        points = (step_t[[0, -1]], np.stack([pieces[0].u[0], u]))
     else:
         points = (column("t"), column("u"))
     joined = Trajectory(
@@ -199,6 +199,7 @@ def join(problem, pieces, u, t_eval, dense, status, message, ending, by) -> Traj
             "h_rho": column("h_rho"),
         },
     )
+    joined.start = pieces[0].start
     joined.doubt = next((piece.doubt for piece in pieces if piece.doubt is not None), None)
     return joined
 

@@ -26,7 +26,11 @@ class Points:
         self.start = np.array(self.problem.u0)
         if hasattr(engine, "look_at_stages"):
             engine.look_at_stages()
-        self.visit(np.array(self.problem.t_span[:1]), self.start[None], np.zeros(0), np.zeros(0))
+
+    def begin(self, start):
+        """Begin with the state from which the run starts."""
+        self.start = start
+        self.visit(np.array(self.problem.t_span[:1]), start[None], np.zeros(0), np.zeros(0))
 
     def look(self, chunk, state):
         """Find the requested points within a chunk that began at `state`; returns the chunk without its states."""

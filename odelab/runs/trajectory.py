@@ -80,7 +80,7 @@ class Trajectory(
     asked          the arguments of `odelab.solve` with which the run can be repeated: "project", "tstops", "engine",
                    "exact", and "changing", its events that change the state, by their numbers; None for other
                    trajectories
-    also           what the message of a successful run ends with
+    also           what the message of a successful run ends with, as a function, which is called when it is asked for
     known          those of `slope`, `message`, `ending`, `sai` and `h_rho` that were computed during the run, by name
 
     Computed when first asked for: `message` (how it went and what would help), `slope` (m, n), the effective slope S of
@@ -119,10 +119,11 @@ class Trajectory(
     dense: bool = True
     end_u: Any = None
     asked: Mapping[str, Any] | None = None
-    also: str = ""
+    also: Callable[[], str] = str
     known: dataclasses.InitVar[Mapping[str, Any]] = MappingProxyType({})
 
     ending = ""  # what the message begins with, of a run that an event has ended
+    start = None  # type: np.ndarray | None  # the state from which it began, which a mass matrix may have moved
     doubt = None  # type: float | None  # a time of `t_eval` at which the state is much less exact than the ends of steps
     trials = 0  # how often the last step of such a run was taken again
 
@@ -187,12 +188,12 @@ class Trajectory(
     @functools.cached_property
     def message(self) -> str:
         """How the run went; for a successful run of an explicit method also whether stability held it back."""
-        return diagnosis.success_message(self) + self.also
+        return diagnosis.success_message(self) + self.also()
 
-    def add_to_message(self, said: str):
-        """Let the message end with `said`, without working it out before it is asked for."""
+    def add_to_message(self, said: Callable[[], str]):
+        """Let the message end with what `said()` returns, without working it out before it is asked for."""
         if "message" in self.__dict__:
-            self.message += said
+            self.message += said()
         else:
             self.also = said
 

@@ -20,6 +20,8 @@ def diagnose(found: Found, starts, sets, problem, method, controller):
 
     A lane knows only that the step became too small or that the state was not finite.
     """
+    if problem.mass is not None:
+        return  # such runs were finished alone
     lost = np.flatnonzero((found.statuses == Status.STEP_LOST) | (found.statuses == Status.NOT_FINITE))
     known = np.isfinite(starts).all(axis=1) & (True if sets is None else np.isfinite(sets).all(axis=1))
     lost = lost[known[lost]]

@@ -60,9 +60,8 @@ def one_by_one(
         found.ends[i], found.times[i] = run.step_u[-1], run.step_t[-1]
         found.counts[i] = run.steps, run.rejected
         found.statuses[i] = STATUSES.index(run.status)
-        if found.turned is not None:  # with a mass matrix the implicit method is alone
-            alone = run.took is None
-            found.turned[i] = (run.steps, 0, 0, 0) if alone else (np.sum(run.took == method.implicit.name), *run.turns)
+        if found.turned is not None:
+            found.turned[i] = np.sum(run.took == method.implicit.name), *run.turns
         if found.points is not None and found.doubts is not None:
             found.points[i, : len(run.t)] = run.u
             found.doubts[i] = 0.0 if run.doubt is None else np.inf
@@ -98,6 +97,8 @@ def finish_alone(
     """
     failed = (found.statuses == Status.SINGULAR) | (found.statuses == Status.RAISED)
     failed |= found.counts.sum(axis=1) > max_steps
+    if problem.mass is not None:  # why a step was lost is found from the equations of one run
+        failed |= (found.statuses == Status.STEP_LOST) | (found.statuses == Status.NOT_FINITE)
     if watcher is not None:
         failed[watcher.left_to_others()] = True
     places = np.flatnonzero(failed)

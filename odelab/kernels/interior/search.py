@@ -16,7 +16,7 @@ from odelab.graph.forks import joined
 from odelab.graph.llvm import Function, Variable
 from odelab.graph.nodes import Graph, Node, call_two, choose, logical
 from odelab.kernels import store
-from odelab.kernels.attempt import WINDOW, Asked, in_window, steps_of
+from odelab.kernels.attempt import WINDOW, Asked, in_window, mass_of, steps_of
 from odelab.kernels.interior.states import state_at
 from odelab.kernels.machine import Machine, address
 from odelab.kernels.modules import module_of_run
@@ -98,9 +98,8 @@ def made(asked: Asked, slopes: Traced, event: Traced) -> Search:
 def kernel_of(problem, method, function: Callable) -> tuple[Search, np.ndarray]:
     """The kernel of the search, and what the problem itself gives it as `params`."""
     slopes, event = store.slopes_of(problem), store.event_of(function, problem)
-    mass = None if problem.mass is None else problem.mass_matrix.entries
-    asked = Asked(problem.size, method, None, windowed=problem.window is not None, mass=mass)
-    key = ("search", id(method), problem.size, asked.windowed, mass, slopes.key, event.key)
+    asked = Asked(problem.size, method, None, windowed=problem.window is not None, mass=mass_of(problem))
+    key = ("search", id(method), problem.size, asked.windowed, asked.mass, slopes.key, event.key)
     found = store.kernel(key, lambda: made(asked, slopes, event), method)
     return found, np.array([*slopes.parameters.values, *event.parameters.values, *(problem.window or ())])
 

@@ -11,8 +11,8 @@ from odelab.graph.arrays import Array
 from odelab.graph.derivatives import derivatives
 from odelab.graph.nodes import Graph, Node, choose
 from odelab.kernels import store
-from odelab.kernels.attempt import WINDOW, Asked, in_window, steps_of
-from odelab.kernels.implicit import Factors
+from odelab.kernels.attempt import WINDOW, Asked, in_window, mass_of, steps_of
+from odelab.kernels.implicit import Factors, rows_of, weigh_of
 from odelab.kernels.machine import Machine, address
 from odelab.kernels.modules import module_of_run
 from odelab.methods.extension import LOOKED_AT, squared_error_inside
@@ -48,8 +48,9 @@ def inside(
             rows = derivatives(graph, list(slopes_at(began, old, params)), list(old))
             atol = graph.inputs("atol", n) if asked.vector_tolerance else graph.input("atol")
             step = params, began, old, dt, parts, theta, float(method.gamma)
-            solve = Factors(rows, dt * float(method.gamma)).solve
-            doubt = doubt + squared_error_inside(slopes_at, *step, solve, graph.input("rtol"), atol)
+            solve = Factors(rows, dt * float(method.gamma), rows_of(asked.mass, n)).solve
+            weigh = weigh_of(asked.mass)
+            doubt = doubt + squared_error_inside(slopes_at, *step, solve, graph.input("rtol"), atol, weigh)
     state = state if project is None else project(state)
     return [choose(at == t, end, within) for end, within in zip(new, state, strict=True)], choose(at == t, 0.0, doubt)
 
@@ -116,8 +117,9 @@ def look_of(problem, method, controller) -> Callable:
     problem are those of all steps, unless a row of them is given for each step.
     """
     slopes, vector = store.slopes_of(problem), np.ndim(controller.atol) > 0
-    asked = Asked(problem.size, method, controller.law, vector, windowed=problem.window is not None)
-    key = ("look", id(method), problem.size, vector, asked.windowed, slopes.key)
+    windowed, mass = problem.window is not None, mass_of(problem)
+    asked = Asked(problem.size, method, controller.law, vector, windowed=windowed, mass=mass)
+    key = ("look", id(method), problem.size, vector, windowed, mass, slopes.key)
     tolerances = [f"atol{i}" for i in range(asked.n)] if vector else ["atol"]
     names = ["rtol", *tolerances, *slopes.parameters.names, *(WINDOW if asked.windowed else ())]
     found = store.kernel(key, lambda: over_steps(asked, slopes, names, functools.partial(worst_inside, asked)), method)
@@ -139,11 +141,12 @@ def worst_inside(asked: Asked, graph: Graph, slopes_at: Callable, t, old, h) -> 
     known = prepare(t, old, slopes_at(t, old), ())
     new, _, _, increments, _ = step(slopes_at, (), t, old, known, h, h)
     parts = method.coefficients_inside(core.combine, slopes_at, (), t, old, h, new, increments[method.final])
-    solve = Factors(known[1], h * float(method.gamma)).solve
+    solve = Factors(known[1], h * float(method.gamma), rows_of(asked.mass, asked.n)).solve
+    weigh = weigh_of(asked.mass)
     worst, place = graph.constant(0.0), graph.constant(LOOKED_AT[0])
     for theta in LOOKED_AT:
         square = squared_error_inside(
-            slopes_at, (), t, old, h, parts, theta, float(method.gamma), solve, graph.input("rtol"), atol
+            slopes_at, (), t, old, h, parts, theta, float(method.gamma), solve, graph.input("rtol"), atol, weigh
         )
         worst, place = choose(square > worst, square, worst), choose(square > worst, theta, place)
     return [worst, place]
@@ -156,13 +159,13 @@ def step_of(problem, method) -> Callable:
     returns the states (m, n) after the steps, NaN where factors without pivoting do not solve their systems.
     """
     slopes, n = store.slopes_of(problem), problem.size
-    asked = Asked(n, method, None, windowed=problem.window is not None)
+    asked = Asked(n, method, None, windowed=problem.window is not None, mass=mass_of(problem))
     names = [*slopes.parameters.names, *(WINDOW if asked.windowed else ())]
 
     def after(graph: Graph, slopes_at: Callable, t, old, h):
         step, prepare, _ = steps_of(asked, graph)
         return list(step(slopes_at, (), t, old, prepare(t, old, slopes_at(t, old), ()), h, h)[0])
 
-    key = ("step", id(method), n, asked.windowed, slopes.key)
+    key = ("step", id(method), n, asked.windowed, asked.mass, slopes.key)
     found = store.kernel(key, lambda: over_steps(asked, slopes, names, after), method)
     return lambda t, u, h, own: found(t, u, h, own, n)

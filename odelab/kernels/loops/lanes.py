@@ -21,6 +21,7 @@ from odelab.kernels.beginning import add_begin, beginning
 from odelab.kernels.interior import watching
 from odelab.kernels.interior.states import inside
 from odelab.kernels.interior.watching import Watched
+from odelab.kernels.start import search_of
 from odelab.status import Status
 
 NOBODY, RETIRED = -1, -2  # instead of a run's index: the lane waits for a run; the queue was empty when it asked
@@ -107,7 +108,7 @@ def add_lanes(
     rows = Rows(list(one.carried), parameters, step, longest, ["due"] if points else [], whole)
     begin_graph = Graph(trusted=True)
     first = beginning(asked, slopes_in(begin_graph), begin_graph, ())
-    begin = add_begin(module, begin_graph, first, rows.carried, fixed, parameters, LANES)
+    begin = add_begin(module, begin_graph, first, rows.carried, fixed, parameters, LANES, search_of(asked, slopes_in))
     parts = Parts(module, asked, rows, fixed, bool(own), watched)
     fill = add_fill_points(parts, add_inside(parts, slopes_in, project_in, points)) if points else None
     look_after = add_look_after(parts, begin, fill)

@@ -11,13 +11,14 @@ from odelab.control.controllers import ends_within
 from odelab.graph.llvm import Module
 from odelab.graph.nodes import Graph
 from odelab.kernels import store
-from odelab.kernels.attempt import Asked, MemoryPlaces, attempt, fixed_names, fixed_values
+from odelab.kernels.attempt import Asked, MemoryPlaces, attempt, fixed_names, fixed_values, mass_of
 from odelab.kernels.beginning import add_begin, beginning
 from odelab.kernels.loops.single import add_advance
 from odelab.kernels.loops.turns import add_functions
 from odelab.kernels.loops.two_methods import stages_of
 from odelab.kernels.machine import Machine
 from odelab.kernels.modules import module_of_run
+from odelab.kernels.start import search_of
 from odelab.kernels.store import Traced
 
 
@@ -140,7 +141,7 @@ def asked_of(problem, method, controller, exact: bool = False) -> Asked:
         windowed=problem.window is not None,
         listed=controller.ends is not None,
         pivots=not exact,
-        mass=None if problem.mass is None else problem.mass_matrix.entries,
+        mass=mass_of(problem),
     )
 
 
@@ -187,5 +188,6 @@ def module_and_names(*wanted: Wanted) -> tuple[Module, list[str], float]:
     add_advance(module, one, fixed, parameters)
     graph = Graph(trusted=True)
     names = [*one.carried, *(f"first_slope{i}" for i in range(asked.n))]
-    add_begin(module, graph, beginning(asked, slopes_in(graph), graph, ()), names, fixed, parameters)
+    first, search = beginning(asked, slopes_in(graph), graph, ()), search_of(asked, slopes_in)
+    add_begin(module, graph, first, names, fixed, parameters, search=search)
     return module, names, 1.0

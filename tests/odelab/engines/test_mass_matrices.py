@@ -6,6 +6,7 @@ import scipy.linalg
 from scipy.sparse import csc_array, diags_array, eye_array, kron
 
 import odelab as ol
+from odelab.engines import traced
 from odelab.kernels.implicit import Factors
 from odelab.methods import order_conditions
 from tests.odelab.solver_cases import NAMED
@@ -185,6 +186,19 @@ def test_straight_elimination_exchanges_equations_without_a_diagonal():
     assert factors.sound
 
 
+@pytest.mark.parametrize("problem", [*ol.problems.daes().values()], **NAMED)
+def test_a_kernel_finds_the_start_of_plain_python(problem, monkeypatch):
+    """By the same passes, without asking it; the first step from there is the same, too."""
+    problem = problem()
+    problem = problem.replace(u0=problem.u0 + 0.01 * np.abs(problem.u0).max())
+    plain = ol.solve(problem, ol.RODAS4, engine="python", max_steps=1, throw=False)
+    monkeypatch.setattr(traced, "begin", None)
+    sol = ol.solve(problem, ol.RODAS4, engine="compiled", max_steps=1, throw=False)
+    np.testing.assert_allclose(sol.u[0], ol.consistent(problem).u, rtol=1e-14, atol=1e-17)
+    np.testing.assert_allclose(sol.h, plain.h, rtol=1e-10)
+    assert sol.message == plain.message
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_pivot_that_is_zero_at_the_start(engine):
     def crossing(t, u, params):
@@ -346,12 +360,44 @@ def test_what_there_is_no_kernel_for_says_so():
     assert ol.solve(heat, ol.RODAS4).engine == "python"
 
 
-def test_an_ensemble_runs_one_by_one():
+def assert_runs_are_single_ones(problem, starts, method=ol.RODAS4, **options):
+    """Each run of an ensemble has the steps, states and events of `ol.solve`, and knows why it failed."""
+    runs = ol.ensemble(problem, method, u0=starts, **options)
+    assert runs.engine == "compiled"
+    for i, start in enumerate(starts):
+        one = ol.solve(problem.replace(u0=start), method, throw=False, **options)
+        assert (runs.status[i], runs.steps[i], runs.rejected[i]) == (one.status, one.steps, one.rejected)
+        np.testing.assert_allclose(runs.u[i], one.u if "t_eval" in options else one.end_u, rtol=1e-9, atol=1e-13)
+        for record, events in zip(one.events, runs.events[i] if runs.events else (), strict=True):
+            np.testing.assert_allclose(events.t, record.t, rtol=1e-9)
+
+
+STARTS = np.array([[1.0, 0.0, 0.0], [0.5, 0.0, 0.1], [0.7, 1e-5, 0.3]])
+
+
+def test_runs_in_lanes_begin_consistently_as_single_ones_do():
     problem = ol.problems.robertson_dae()
-    starts = np.array([[1.0, 0.0, 0.0], [0.5, 0.0, 0.1]])
-    runs = ol.ensemble(problem, ol.RODAS4, u0=starts)
-    for start, end in zip(starts, runs.u, strict=True):
-        assert end.tolist() == ol.solve(problem.replace(u0=start), ol.RODAS4).end_u.tolist()
+    assert_runs_are_single_ones(problem, STARTS, ol.AUTO, t_eval=[0.0, 0.3, 40.0], tstops=[0.1])
+
+
+def blowing_up(t, u, params):
+    return (u[0] * u[1], u[1] - u[0])
+
+
+def test_lanes_say_why_a_run_with_a_mass_failed():
+    problem = ol.Problem(blowing_up, [1.0, 1.0], (0.0, 1.5), mass=[1.0, 0.0])
+    assert_runs_are_single_ones(problem, np.array([[0.1, 0.0], [1.0, 1.0]]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", TAKING, **NAMED)
+@pytest.mark.parametrize("by", ["dense", "step"])
+def test_events_and_times_of_runs_with_a_mass_in_lanes(method, by):
+    problem = ol.problems.robertson_dae()
+    fill = ol.Event(lambda t, u, params: u[0] - 0.4, change=lambda t, u, params: [*u[:2], 0.9])
+    for event in (fill, lambda t, u, params: u[2] - 0.6, ol.Event(lambda t, u, params: u[0] - 0.4, terminal=True)):
+        assert_runs_are_single_ones(problem, STARTS, method, events=event)
+    assert_runs_are_single_ones(problem, STARTS, method, t_eval=np.linspace(0.0, 40.0, 9), t_eval_by=by)
 
 
 @pytest.mark.parametrize("name", ol.problems.daes())
