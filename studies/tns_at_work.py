@@ -15,6 +15,7 @@ import contextlib
 import dataclasses
 import hashlib
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -531,7 +532,7 @@ def worlds_of_search(what: str):
     """
 
     def make(chance, effect, n):
-        side = round(n**0.5)
+        side = math.isqrt(n)
         controllers, shapes = (names.ravel() for names in np.meshgrid(np.arange(side), np.arange(side)))
 
         def number(own):

@@ -17,9 +17,7 @@ from studies.lab.measurements import Measurement
 from studies.lab.stiffness import KINDS, QUANTITIES, READINGS, SCALE, SHAPE, TNS
 from studies.lab.verdicts import (
     CONTRADICTED,
-    FALSE_OF_SOME,
     NOT_RUN,
-    SPLIT,
     SUPPORTED,
     TRUE_OF_SOME,
     UNDECIDED,
@@ -120,30 +118,6 @@ def test_calibration_leaves_the_detector_as_it_is(tmp_path):
     other = study.calibrate(net, data)
     assert all(torch.equal(x, before[name]) for name, x in net.state_dict().items())
     assert float(other.backbone.stem.bn.running_var.max()) != 1.0
-
-
-@pytest.mark.parametrize(
-    ("gains", "verdict"),
-    [
-        (dict.fromkeys(OTHERS, 1.0), SUPPORTED),
-        (dict.fromkeys(OTHERS, -1.0), CONTRADICTED),
-        ({"se": 1.0, "eca": -1.0}, SPLIT),
-        ({"se": 1.0}, TRUE_OF_SOME),
-        ({"se": -1.0}, FALSE_OF_SOME),
-        ({}, UNDECIDED),
-    ],
-)
-def test_rows_beside_the_plain_one(gains, verdict):
-    assert verdicts(detectors(gains))[0] == verdict
-    assert verdicts(detectors({}, gains))[2] == verdict
-
-
-@pytest.mark.parametrize(
-    ("gains", "verdict"),
-    [({"stepnet": 1.0}, SUPPORTED), ({"se": 1.0}, FALSE_OF_SOME), ({"stepnet": 1.0, "se": 1.0}, TRUE_OF_SOME)],
-)
-def test_the_best_row_is_judged_by_the_rule(gains, verdict):
-    assert verdicts(detectors(gains))[1] == verdict
 
 
 def test_branches_that_are_twice_as_large_change_the_scale_and_not_the_shape():

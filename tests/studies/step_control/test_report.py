@@ -16,7 +16,7 @@ from studies.lab import jobs
 from studies.lab.comparisons import seed_deviation, tukey
 from studies.lab.networks import images_or_fallback
 from studies.lab.statistics import LEVEL
-from studies.lab.verdicts import CONTRADICTED, FALSE_OF_SOME, NOT_RUN, SUPPORTED, TRUE_OF_SOME, UNDECIDED, corrected
+from studies.lab.verdicts import CONTRADICTED, NOT_RUN, SUPPORTED, UNDECIDED, corrected
 from tests.studies.step_control.step_results import made_up, plan_of
 
 REAL_LOAD = datasets.load
@@ -123,28 +123,6 @@ def around(means, seeds=SEEDS):
 
 
 TABLE = dict.fromkeys(study.CELLS, 80.0)
-
-
-@pytest.mark.parametrize(
-    ("means", "verdict"),
-    [
-        (dict.fromkeys(study.stepnets(TABLE), 90.0), SUPPORTED),
-        (dict.fromkeys(study.stepnets(TABLE), 70.0), CONTRADICTED),
-        ({"Adaptor a": 90.0}, TRUE_OF_SOME),
-        ({"Adaptor a": 70.0}, FALSE_OF_SOME),
-        ({study.SE: 90.0}, UNDECIDED),  # it is shown and not judged
-    ],
-)
-def test_gains_of_stepnet(means, verdict):
-    assert study.judge_gain(around(TABLE | means)).verdict == verdict
-
-
-def test_the_chosen_ones_are_better_where_the_others_are_below():
-    better = around(TABLE | {study.OURS: 90.0})
-    assert study.judge_inputs(better).verdict == study.judge_adaptors(better).verdict == SUPPORTED
-    one = around(TABLE | {"Adaptor d": 90.0, "F(x_t)": 70.0})
-    assert study.judge_adaptors(one).verdict == FALSE_OF_SOME
-    assert study.judge_inputs(one).verdict == TRUE_OF_SOME
 
 
 def placed(seeds=SEEDS, **means):

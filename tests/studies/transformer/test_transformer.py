@@ -10,10 +10,8 @@ import netbridge as nb
 from netbridge import data as datasets
 from netbridge.tracing.attention import AttentionValues
 from studies import transformer as study
-from studies.lab.claims import Gates
-from studies.lab.statistics import correlate_rows, estimate
-from studies.lab.stiffness import QUANTITIES, SHAPE, TNS
-from studies.lab.verdicts import BY_READING, CONTRADICTED, NOT_ASKABLE, NOT_RUN, SPLIT, SUPPORTED, UNDECIDED
+from studies.lab.statistics import correlate_rows
+from studies.lab.verdicts import CONTRADICTED, SPLIT, SUPPORTED, UNDECIDED
 from tests.netbridge.train import runs
 
 STEP = AttentionValues(
@@ -23,22 +21,6 @@ STEP = AttentionValues(
 
 def altered(**changes):
     return dataclasses.replace(STEP, **changes)
-
-
-@pytest.mark.parametrize(
-    ("plain", "stepnet", "verdict"),
-    [
-        ([70.0, 70.2, 70.1], [72.0, 72.1, 72.2], SUPPORTED),
-        ([72.0, 72.1, 72.2], [70.0, 70.2, 70.1], CONTRADICTED),
-        ([70.0, 72.0, 71.0], [70.5, 72.1, 71.2], UNDECIDED),
-        ([70.0], [75.0], UNDECIDED),
-    ],
-)
-def test_a_gain_counts_where_seeds_agree(plain, stepnet, verdict):
-    finding = study.judge_gain({"constant": plain, "StepNet": stepnet, "SE": plain})
-    assert finding.verdict == verdict
-    assert ("n = 1 seeds of each" in finding.words) == (len(plain) == 1)
-    assert study.judge_gain({"constant": plain, "SE": plain}).verdict == NOT_RUN
 
 
 def test_equation_32_is_contradicted_by_rows_that_sum_to_one():
@@ -56,44 +38,6 @@ def test_equation_33_by_its_error_and_by_the_rank_of_a_head():
     ):
         assert study.judge_inverse(steps).verdict == whole
         assert study.judge_heads(steps, 16).verdict == single
-
-
-class Fake:
-    """As much of a studied network as a verdict on stiffness looks at."""
-
-    def __init__(self, controller, values, seed):
-        noise = 0.01 * seed
-        self.subject = type("Subject", (), {"controller": controller, "depth": 6, "name": controller, "seed": seed})
-        self.tns = {r: estimate(v + noise, []) for r, v in zip(study.READINGS, values, strict=True)}
-        parts = {what: {r: estimate(1.0 + noise, []) for r in readings} for what, readings in QUANTITIES.items()}
-        self.measured = type("Measured", (), {"stiffness": parts, "subject": self.subject})
-
-
-def judge_larger(networks, what=TNS):
-    return study.COMPARED[what](study.compare_stiffness(networks, what))
-
-
-def test_a_larger_tns_by_reading_and_seed():
-    plain = [Fake("constant", [1.0] * 8, seed) for seed in range(3)]
-    for values, verdict in (([2.0] * 8, SUPPORTED), ([0.5] * 8, CONTRADICTED), ([2.0] * 4 + [0.5] * 4, BY_READING)):
-        networks = [*plain, *(Fake("SE", values, seed) for seed in range(3))]
-        assert judge_larger(networks).verdict == verdict
-        assert judge_larger(networks[1:]).verdict == UNDECIDED  # two plain networks
-        assert judge_larger(networks, SHAPE).verdict == UNDECIDED
-    assert judge_larger(plain).verdict == NOT_RUN
-
-
-@pytest.mark.parametrize(("mean", "verdict"), [(-0.5, SUPPORTED), (0.5, CONTRADICTED), (0.0, UNDECIDED)])
-@pytest.mark.parametrize("judged", [study.GATES, study.ALONG, study.DIAGONALS])
-def test_correlations_are_judged_over_networks(judged, mean, verdict):
-    near = [mean - 0.02, mean, mean + 0.02]
-    groups = {"all steps": {"SE": near}, "MLPs": {"SE": near}}
-    assert judged(Gates(groups, 0, 0)).verdict == verdict
-    if mean:
-        against = {"all steps": {"SE": near}, "MLPs": {"SE": [-value for value in near]}}
-        assert judged(Gates(against, 0, 0)).verdict == BY_READING
-    assert judged(Gates({"all steps": {"SE": near[:2]}}, 0, 0)).verdict == UNDECIDED
-    assert judged(Gates({}, 0, 0)).verdict == NOT_ASKABLE
 
 
 def test_along_rows_is_spearmans_within_each_row():

@@ -12,10 +12,8 @@ from studies.lab.measurements import Measurement
 from studies.lab.statistics import correlation_of_few
 from studies.lab.stiffness import QUANTITIES, READINGS, SCALE, SHAPE, TNS
 from studies.lab.verdicts import (
-    CONTRADICTED,
     NO_DIFFERENCE,
     NOT_RUN,
-    SPLIT,
     SUPPORTED,
     TRUE_OF_SOME,
     UNDECIDED,
@@ -68,33 +66,10 @@ def findings(runs):
 GOOD, BAD = 60.0, 40.0
 
 
-@pytest.mark.parametrize(
-    ("others", "verdict"),
-    [
-        ({"a": (GOOD, 0.3), "b": (GOOD, 0.4), "c": (BAD, 0.1)}, SUPPORTED),
-        ({"a": (GOOD, 0.1), "c": (BAD, 0.4)}, CONTRADICTED),
-        ({"a": (GOOD, 0.2), "c": (BAD, 0.4)}, NO_DIFFERENCE),
-        ({"a": (GOOD, 0.3), "b": (GOOD, 0.1)}, SPLIT),
-        ({"a": (GOOD, 0.3), "b": (GOOD, 0.2)}, SPLIT),  # the other one shows no difference
-        ({"c": (BAD, 0.3)}, UNDECIDED),  # no good trick
-    ],
-)
-def test_what_raises_accuracy_raises_tns(others, verdict):
-    assert verdicts({"plain": (50.0, 0.2)} | others)[0] == verdict
-
-
 def test_a_trick_whose_tns_is_open_leaves_the_rest_undecided():
     accuracy = {"plain": [50.0, 50.5, 51.0], "a": [60.0, 60.5, 61.0], "b": [60.0, 60.5, 61.0]}
     tns = {"plain": [0.2, 0.21, 0.22], "a": [0.5, 0.51, 0.52], "b": [0.23, 0.24, 0.25]}
     assert study.RAISING[TNS](accuracy, dict.fromkeys(READINGS, tns)).verdict == TRUE_OF_SOME
-
-
-def test_one_seed_decides_nothing_about_recipes():
-    table = {"plain": (50.0, 0.2), "a": (GOOD, 0.3)}
-    assert set(verdicts(table, seeds=1)) == {UNDECIDED}
-    better, worse = study.tricks_by_accuracy(runs_of(table, seeds=1).values(study.ACCURACY))
-    assert not better
-    assert not worse
 
 
 def test_branches_that_are_twice_as_large_have_a_larger_scale_and_the_same_shape():
@@ -109,12 +84,6 @@ def test_branches_that_are_twice_as_large_have_a_larger_scale_and_the_same_shape
     said = dict(zip(QUANTITIES, findings(runs), strict=False))
     assert (said[TNS].verdict, said[SCALE].verdict) == (SUPPORTED, SUPPORTED)
     assert said[SHAPE].verdict == NO_DIFFERENCE
-
-
-@pytest.mark.parametrize(("sign", "verdict"), [(1, SUPPORTED), (-1, CONTRADICTED)])
-def test_better_networks_have_a_larger_tns(sign, verdict):
-    table = {"plain": (38.0, 0.6)} | {f"r{k}": (42.0 + 4 * k, 0.6 + sign * 0.05 * (k + 1)) for k in range(9)}
-    assert verdicts(table)[3] == verdict
 
 
 def test_recipes_are_the_units_of_a_relation():
@@ -139,13 +108,6 @@ def test_what_is_not_there_is_not_run():
 
 class TestHardness:
     RATE = np.repeat((0.1, 0.01), (10, 6))
-
-    @pytest.mark.parametrize(("tau", "verdict"), [(-0.5, SUPPORTED), (0.5, CONTRADICTED), (0.0, UNDECIDED)])
-    def test_recipes_are_judged(self, tau, verdict):
-        of = {f"r{k}": [study.Hardness(0.9, tau + 0.02 * (k - 2))] * 3 for k in range(5)}
-        assert study.HARD[TNS](dict.fromkeys(READINGS, of)).verdict == verdict
-        one_recipe = {"r0": [study.Hardness(0.9, tau)] * 9}
-        assert study.HARD[TNS](dict.fromkeys(READINGS, one_recipe)).verdict == UNDECIDED
 
     def made(self, tns, gain):
         """The two taus of networks with this stiffness and gain after every epoch, (n, T)."""
