@@ -1355,7 +1355,6 @@ def choose_networks(paths, arguments, data) -> list[networks.Subject]:
 
 def measure_networks(subjects, data, arguments):
     """The course of every network, and what those that are dropped from lose."""
-    nb.tune_allocator()
     with Progress(transient=True) as progress:
         task = progress.add_task("tracing", total=len(subjects))
         courses = []
@@ -1375,4 +1374,5 @@ def measure_networks(subjects, data, arguments):
 
 
 if __name__ == "__main__":
+    nb.tune_allocator()
     start(main, Arguments, STUDY, __doc__)

@@ -850,7 +850,6 @@ def fill_in_preset(arguments, available: int):
 
 def train_networks(arguments, data) -> Path:
     """The folder of the networks asked for, those of Table 7's other data sets trained beside them."""
-    nb.tune_allocator()
     every = arguments.preset == "full" and data.name in DATASETS
     for name in (data.name, *(other for other in DATASETS if every and other != data.name)):
         try:
@@ -894,4 +893,5 @@ def measure_networks(subjects, data, arguments):
 
 
 if __name__ == "__main__":
+    nb.tune_allocator()
     start(main, Arguments, STUDY, __doc__)

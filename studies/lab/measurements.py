@@ -404,7 +404,6 @@ def work_off(
 
     `which`: as `jobs.finder` takes it, missing=True, older=False where nothing is said.
     """
-    nb.tune_allocator()
     return jobs.work_off(
         lambda: wanted,
         jobs.finder(lambda job: find(job, (work, *folders)), **which),
