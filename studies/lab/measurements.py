@@ -185,7 +185,7 @@ def write(measured: Measurement, path: Path) -> Path:
 
 def read(path: Path) -> Measurement:
     try:
-        with np.load(path) as file:
+        with path.open("rb") as opened, np.load(opened) as file:
             about = json.loads(str(file["about"]))
             if about["format"] != FORMAT:
                 raise ValueError(f"another format than {FORMAT}")

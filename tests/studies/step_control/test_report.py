@@ -9,17 +9,12 @@ import pytest
 from matplotlib.image import imread
 from scipy import stats
 
-from netbridge import data as datasets
 from netbridge.train.recipes import recipe
 from studies import step_control as study
 from studies.lab import jobs
 from studies.lab.comparisons import seed_deviation, tukey
-from studies.lab.networks import images_or_fallback
-from studies.lab.statistics import LEVEL
-from studies.lab.verdicts import CONTRADICTED, NOT_RUN, SUPPORTED, UNDECIDED, corrected
+from studies.lab.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED, corrected
 from tests.studies.step_control.step_results import made_up, plan_of
-
-REAL_LOAD = datasets.load
 
 # What it says and shows.
 
@@ -108,13 +103,6 @@ def test_the_papers_column_is_table_4s():
     }
 
 
-def test_differences_below_the_noise_decide_nothing(tmp_path):
-    filled(tmp_path, {name: 1000 + k % 2 for k, name in enumerate(study.CELLS)})
-    found = record_of(tmp_path, part="ablation")["findings"]
-    assert {one["verdict"] for one in found} == {"undecided"}
-    assert "their order may be that of other seeds" in found[0]["words"]
-
-
 SEEDS = (-0.1, 0.1)
 
 
@@ -150,22 +138,6 @@ def test_tickets_are_judged_under_both_readings_at_once():
 def test_as_well_has_a_margin(of_all, verdict):
     """By the rule before, networks with controllers on all blocks had to be worse."""
     assert study.judge_all(placed(**{study.ALL: of_all})).verdict == verdict
-
-
-def test_what_is_not_there_is_not_run():
-    nothing = {key: [] for key in study.CELLS}
-    for judge in (study.judge_gain, study.judge_inputs, study.judge_adaptors):
-        assert judge(nothing).verdict == NOT_RUN
-    empty = {key: {key: [] for key in study.TICKETS} for key in study.PLACES}
-    for judge in (study.judge_few, study.judge_stiffest, study.judge_all):
-        assert judge(empty).verdict == NOT_RUN
-
-
-def test_one_seed_is_no_verdict(tmp_path):
-    filled(tmp_path, RIGHT, seeds=(1,))
-    found = record_of(tmp_path, seeds=(1,), blocks="every")["findings"]
-    assert {one["verdict"] for one in found} == {"undecided"}
-    assert all("n = 1 seeds of each" in one["words"] for one in found)
 
 
 def test_what_is_missing_is_said_and_the_rest_is_shown(tmp_path, capsys):
@@ -246,32 +218,6 @@ def test_marks_stand_at_the_accuracies_and_squares_on_the_blocks(tmp_path):
 # Its door.
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("ship", "own"), [(True, False), (False, False), (False, True)])
-def test_results_go_and_come_where_they_are_asked_to(tmp_path, monkeypatch, ship, own):
-    shipped, out = tmp_path / "shipped", tmp_path / "out"
-    monkeypatch.setattr(study, "SHIPPED", shipped)
-    trained = []
-
-    def pretended(run, data, work, destination, device, keep):
-        trained.append(run.stem)
-        result = made_up(run)
-        result.write(destination / f"{run.stem}.json")
-        return result
-
-    monkeypatch.setattr(study, "carry_out", pretended)
-    asked = {"part": "ablation", "only": (study.SE,), "seeds": (1,), "train": True, "ship": ship, "own": own}
-    record_of(out, **asked)
-    assert len(trained) == 2
-    assert len(list(shipped.glob("*.json"))) == (2 if ship else 0)
-    assert len(list((out / "runs").glob("*.json"))) == (0 if ship else 2)
-    record_of(tmp_path / "elsewhere", **asked)  # finds what was shipped, unless it is to be left aside
-    assert len(trained) == (2 if ship else 4)
-    made_up(plan_of(out, only=(study.SE,)).cell(study.SE, 0)).write(shipped / f"{trained[-1]}.json")
-    record_of(tmp_path / "third", **{**asked, "ship": False})
-    assert len(trained) == (2 if ship else 6 if own else 5)
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -310,29 +256,7 @@ def test_the_full_scale_is_the_papers(tmp_path):
     assert small.arguments.seeds == (0, 1)
 
 
-def test_without_data_there_are_three_remedies_or_the_digits(tmp_path, monkeypatch):
-    monkeypatch.setattr(datasets, "load", lambda name, root=None: REAL_LOAD(name, root, download=False))
-    arguments = study.fill_in_options(study.Arguments(train=True, data_root=tmp_path))
-    with pytest.raises(SystemExit) as stopped:
-        images_or_fallback("studies.step_control", arguments, "trains on")
-    for remedy in ("1. with a network", "2. put cifar-10", "3. use --dataset digits"):
-        assert remedy in str(stopped.value)
-    data, notice, arguments = images_or_fallback(
-        "studies.step_control", dataclasses.replace(arguments, fallback="digits"), "trains on"
-    )
-    assert data.name == arguments.dataset == "digits"
-    assert notice.startswith("NOT cifar10")
-
-
 # Statistics over seeds.
-
-
-def test_of_two_groups_the_interval_is_students():
-    a, b = [81.0, 82.0, 80.5], [83.0, 82.5]
-    found = tukey("a", {"a": a, "b": b})["b"]
-    student = stats.ttest_ind(b, a).confidence_interval(LEVEL)
-    assert found.value == pytest.approx(np.mean(b) - np.mean(a))
-    assert (found.low, found.high) == pytest.approx((student.low, student.high))
 
 
 def test_more_comparisons_widen_the_intervals():
