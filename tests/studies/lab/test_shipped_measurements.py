@@ -118,7 +118,6 @@ def test_what_is_shipped_bears_the_name_of_what_it_holds_and_the_plan_finds_it(s
     folder = ROOT / "studies" / "shipped" / study
     found = {stem: result for stem, result in PLANS[study]().items() if result is not None}
     assert found.keys() == {path.stem for path in folder.iterdir() if path.suffix in (".json", ".npz")}
-    assert all(result.made for result in found.values() if hasattr(result, "made"))
     assert sum(path.stat().st_size for path in folder.glob("*")) < 2e6
 
 
