@@ -84,15 +84,6 @@ def test_the_schedule_grows_with_its_name_and_the_rate_with_the_batch():
         study.schedule("soon")
 
 
-def test_what_coco_needs_is_asked_for(tmp_path):
-    arguments = study.Arguments(data_root=tmp_path, seeds=1, weights=tmp_path)
-    with pytest.raises(ValueError, match=r"resnet50-constant-seed0\.safetensors is not there"):
-        study.plan_runs(arguments)
-    with pytest.raises(ValueError, match="`--depth` must be one of"):
-        study.plan_runs(dataclasses.replace(arguments, depth=20))
-    assert {run.recipe.name for run in study.plan_runs(dataclasses.replace(arguments, weights=None))} == {"coco-1x"}
-
-
 def test_a_run_is_made_once_and_found_again(tmp_path):
     run = study.smoke()[0]
     data = study.scenes(run, tmp_path)

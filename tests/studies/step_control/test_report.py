@@ -2,18 +2,16 @@
 
 import dataclasses
 import json
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from matplotlib.image import imread
-from scipy import stats
 
 from netbridge.train.recipes import recipe
 from studies import step_control as study
 from studies.lab import jobs
 from studies.lab.comparisons import seed_deviation, tukey
 from studies.lab.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED, corrected
+from tests.studies import pages
 from tests.studies.step_control.step_results import made_up, plan_of
 
 # What it says and shows.
@@ -52,7 +50,9 @@ def shown(tmp_path_factory):
 
 
 def test_the_tables_hold_the_known_numbers(shown):
-    _, numbers = shown
+    out, _ = shown
+    numbers = pages.check(out)
+    assert {path.stem for path in out.glob("*.png")} == {"table4", "nsi_every", "tickets_every"}
     rows = {row["step size"]: row for row in numbers["table4"]}
     assert list(rows) == list(study.CELLS)
     assert rows[study.PLAIN]["accuracy (%)"] == f"{100 - (RIGHT[study.PLAIN] + 2) / 100:.2f}"
@@ -181,24 +181,6 @@ def test_random_blocks_that_are_the_stiffest_are_named(tmp_path):
     assert "With seed 0 the random blocks are the stiffest ones." in found["words"]
 
 
-def test_nothing_at_all_names_the_way_to_it(tmp_path):
-    with pytest.raises(SystemExit, match="--train"):
-        record_of(tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_every_figure_is_in_the_report_and_can_be_seen(shown):
-    out, _ = shown
-    report = (out / "report.md").read_text()
-    pictures = {path.stem for path in out.glob("*.png")}
-    assert pictures == {"table4", "nsi_every", "tickets_every"}
-    for name in pictures:
-        assert f"]({name}.png)" in report
-        colours = imread(out / f"{name}.png")[..., :3]
-        assert (np.ptp(colours, axis=-1) > 0.15).mean() > 0.001, name  # text, axes and grid are grey
-        ElementTree.parse(out / f"{name}.svg")
-
-
 def test_marks_stand_at_the_accuracies_and_squares_on_the_blocks(tmp_path):
     filled(tmp_path, RIGHT)
     plan = plan_of(tmp_path, blocks="every")
@@ -218,32 +200,6 @@ def test_marks_stand_at_the_accuracies_and_squares_on_the_blocks(tmp_path):
 # Its door.
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"seeds": (-1, 2)}, "`--seeds`"),
-        ({"seeds": (0,)}, "`--seeds`"),
-        ({"few": 0}, "`--few`"),
-        ({"few": 7}, "`--few` must be at most 6"),
-        ({"draws": 0}, "`--draws`"),
-        ({"only": ("Adaptor e",)}, "'Adaptor e'"),
-        ({"depth": 8, "blocks": "counted"}, "`--depth` = 8"),
-        ({"images": 2000, "train": True}, "`--images` must be at most 1297"),
-        ({"draws": 16, "blocks": "every"}, "15 different tickets of 2 among 6 blocks"),
-        ({"part": "ticket", "only": (study.SE,)}, "`--only` with `--part ticket` knows stiffest"),
-        ({"own": True, "ship": True}, "`--ship`"),
-        ({"depth": 15}, "depth"),
-        ({"epochs": 0}, "`epochs` must be at least 1"),
-        ({"recipe": "nope"}, "nope"),
-        ({"ticket_controller": "nope"}, "nope"),
-    ],
-)
-def test_what_cannot_be_done_is_said(tmp_path, change, words):
-    with pytest.raises(SystemExit) as stopped:
-        record_of(tmp_path, **change)
-    assert words in str(stopped.value)
-
-
 def test_the_full_scale_is_the_papers(tmp_path):
     plan = plan_of(tmp_path, dataset="cifar10", epochs=None, images=None, full=True)
     assert (plan.scale.depth, plan.scale.blocks, plan.scale.recipe) == (164, 54, recipe("paper"))
@@ -257,16 +213,6 @@ def test_the_full_scale_is_the_papers(tmp_path):
 
 
 # Statistics over seeds.
-
-
-def test_more_comparisons_widen_the_intervals():
-    groups = {"a": [81.0, 82.0], "b": [83.0, 82.0], "c": [80.0, 81.0], "d": [80.5, 81.5], "e": [79.0, 80.0]}
-    found = tukey("a", groups)
-    assert set(found) == set("bcde")
-    alone = stats.t.ppf(0.975, 5) * np.sqrt(0.5)  # five groups of two, all of variance 1/2: five degrees of freedom
-    assert found["b"].value == pytest.approx(1.0)
-    assert found["b"].high - found["b"].value > 1.2 * alone
-    assert found["b"].high - found["b"].value == pytest.approx(found["b"].value - found["b"].low)
 
 
 def test_one_seed_gives_no_interval_and_equal_ones_no_complaint():

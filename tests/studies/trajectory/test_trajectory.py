@@ -1,6 +1,5 @@
 """The study of trajectories: verdicts on constructed cases each way, laws, and one run with all it leaves behind."""
 
-import json
 import types
 
 import numpy as np
@@ -202,65 +201,3 @@ def test_deep_networks_are_judged_where_they_are(networks):
     found = study.finding_along(along, f"On {deep}. ")
     assert f"On {len(along)} ResNet-20 of digits. " in found.words
     assert found.verdict == NOT_ASKABLE  # two counted blocks a stage
-
-
-# A run.
-
-
-@pytest.fixture(scope="module")
-def out(networks, tmp_path_factory):
-    out = tmp_path_factory.mktemp("trajectory")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nb, "tune_allocator", lambda: True)
-        study.main(
-            study.Arguments(
-                dataset="digits",
-                checkpoint=(networks,),
-                controllers=("constant", "se"),
-                images=16,
-                resamples=20,
-                device="cpu",
-                out=out,
-            )
-        )
-    return out
-
-
-@pytest.mark.slow
-def test_every_figure_and_table_is_there(out):
-    pictures = {"courses", "distances", "nearness", "importance", "features", "gate_along", "first_blocks"}
-    assert {path.stem for path in out.glob("*.png")} == pictures
-    tables = {"distances", "importance", "importance_correlations", "features", "property1", "first_blocks"}
-    assert {path.stem for path in out.glob("*.csv")} == tables
-    record = json.loads((out / "record.json").read_text())["numbers"]
-    assert len(record["findings"]) == 9
-    assert record["processor seconds"] > 0
-    assert [row["network"] for row in record["distances"]] == [
-        "SE, seed 1",
-        "SE, seed 0",
-        "constant, seed 1",
-        "constant, seed 0",
-    ]
-    assert record["distances"][0]["NSI distance"] == "the proxy"
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"controllers": ("dia",)}, "There are: ASR(SE) (depth 20, seed 0)"),
-        ({"controllers": ("se",), "seeds": (0,)}, "`--seeds`; the study needs at least 2."),
-        ({"images": 7}, "`--images` must be between 8"),
-        ({"resamples": 1}, "`--resamples`"),
-    ],
-)
-def test_what_cannot_be_done_is_said(networks, tmp_path, change, words):
-    given = {"dataset": "digits", "checkpoint": (networks,), "out": tmp_path, **change}
-    with pytest.raises(SystemExit) as stopped:
-        study.main(study.Arguments(**given))
-    assert words in str(stopped.value)
-
-
-def test_networks_of_one_depth_only(networks, tmp_path):
-    other = nb.save(nb.resnet(14), tmp_path / "resnet14.safetensors", {"seed": 0, "test_accuracy": 0.5})
-    with pytest.raises(SystemExit, match="all networks must have one depth"):
-        study.main(study.Arguments(dataset="digits", checkpoint=(networks, other), out=tmp_path / "out"))

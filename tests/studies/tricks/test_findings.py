@@ -1,7 +1,6 @@
 """Verdicts on constructed measurements go each way, and intervals rest on seeds or images as they say."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -188,23 +187,3 @@ class TestNumbers:
         assert study.stage_stiffness(one) == pytest.approx([wanted, wanted])
         alone = dataclasses.replace(one, arrays=one.arrays | {"nsi_slope": np.ones((IMAGES, 6))})
         assert study.stage_stiffness(alone) == [0.0, 0.0]
-
-
-@pytest.mark.slow
-def test_the_page_of_a_smoke_run(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("netbridge.tune_allocator", lambda: True)
-    study.main(study.Arguments(smoke=True, out=tmp_path, verbose=True))
-    report = (tmp_path / "report.md").read_text()
-    assert report.splitlines()[2].startswith("The paper's text names no trick")
-    record = json.loads((tmp_path / "record.json").read_text())["numbers"]
-    assert [finding["verdict"] for finding in record["findings"]]
-    assert len(record["networks"]) == 4
-    for name in ("recipes", "accuracy_tns", "nsi_blocks", "training"):
-        assert (tmp_path / f"{name}.png").stat().st_size > 5000
-    assert study.PLAIN in capsys.readouterr().out
-
-
-def test_no_measurement_says_how_to_make_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(study, "SHIPPED", tmp_path / "none")
-    with pytest.raises(SystemExit, match="`--train` makes them"):
-        study.main(study.Arguments(out=tmp_path))
