@@ -1097,7 +1097,6 @@ def train_networks(arguments, data) -> Path:
         ]
         for job in wanted:
             nb.resnet(job.depth, controller=jobs.spec_of_text(job.controller))  # a wrong name ends the run before hours
-    nb.tune_allocator()
     jobs.train_all(wanted, data, folder, STUDY, arguments.device)
     return folder
 
@@ -1136,4 +1135,5 @@ def measure_networks(subjects, data, arguments) -> list:
 
 
 if __name__ == "__main__":
+    nb.tune_allocator()
     start(main, Arguments, STUDY, __doc__)

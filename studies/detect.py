@@ -896,17 +896,16 @@ EXHIBITS = (
 # ---- The study ----
 
 
-def main(arguments: Arguments):
+def main(arguments: Arguments, shipped: Path = SHIPPED):
     require_at_least(1, arguments, "seeds", "batch", "parts", "threads", "epochs", "short")
     require_at_least(0, arguments, "workers", "checkpoint_minutes")
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
-    nb.tune_allocator()
     if arguments.data_root is not None:
         arguments = dataclasses.replace(arguments, data_root=folder_of("coco", arguments.data_root))
     with plain_errors(STUDY):
         runs = plan_runs(arguments)
-    folders = [] if arguments.smoke else [SHIPPED]
+    folders = [] if arguments.smoke else [shipped]
     work = arguments.out / "runs"
     with distributed.join():
         if arguments.train or arguments.remeasure or arguments.smoke:
@@ -951,4 +950,5 @@ def report(runs, detectors: list, arguments) -> None:
 
 
 if __name__ == "__main__":
+    nb.tune_allocator()
     start(main, Arguments, STUDY, __doc__)

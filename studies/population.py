@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
+import netbridge as nb
 from netbridge.train.recipes import Recipe, recipe
 from odelab.plot import style
 from studies.lab import definitions, jobs, measurements, verdicts
@@ -1112,7 +1113,7 @@ def shipped_findings(folder: Path = SHIPPED) -> tuple[int, list[Finding]]:
 # ---- The study ----
 
 
-def main(arguments: Arguments):
+def main(arguments: Arguments, shipped: Path = SHIPPED):
     require_at_least(1, arguments, "rounds", "threads")
     definitions.take_all(STUDY, arguments.define, arguments.dataset)
     planned = queue(arguments.rounds, arguments.dataset)
@@ -1120,7 +1121,7 @@ def main(arguments: Arguments):
     if arguments.smoke:
         arguments, planned = dataclasses.replace(arguments, train=True, threads=1), smoke()
     with workers_of(arguments.scheduler) as executor:
-        stored = measurements.obtain(STUDY, arguments, planned, SHIPPED, own, executor=executor)
+        stored = measurements.obtain(STUDY, arguments, planned, shipped, own, executor=executor)
     networks = Networks.of(stored.networks)
     count = len(networks)
     name = "CIFAR-10" if arguments.dataset == "cifar10" else arguments.dataset
@@ -1156,4 +1157,5 @@ def workers_of(scheduler: str | None):
 
 
 if __name__ == "__main__":
+    nb.tune_allocator()
     start(main, Arguments, STUDY, __doc__)

@@ -315,14 +315,19 @@ class Row:
 
 
 class Plan:
-    """Which networks the options ask for, in the order of training, and which of their results exist."""
+    """Which networks the options ask for, in the order of training, and which of their results exist.
 
-    def __init__(self, arguments):
+    arguments  the options, filled in
+    shipped    the folder of the results that come with the repository
+    """
+
+    def __init__(self, arguments, shipped: Path = SHIPPED):
         self.arguments = arguments
         recipe = jobs.recipe_of(arguments.recipe, arguments.dataset, epochs=arguments.epochs)
         self.scale = Scale(arguments.dataset, arguments.depth, recipe, arguments.images)
         self.own = arguments.out / "runs"
-        self.folders = (self.own,) if arguments.own else (self.own, SHIPPED)
+        self.folders = (self.own,) if arguments.own else (self.own, shipped)
+        self.destination = shipped if arguments.ship else self.own
         self.readings = [EVERY, COUNTED] if arguments.blocks == "both" else [arguments.blocks]
         if arguments.part == "ablation":
             self.readings = []
@@ -418,9 +423,7 @@ def train(plan: Plan, data):
     arguments = plan.arguments
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
-    nb.tune_allocator()
-    destination = SHIPPED if arguments.ship else plan.own
-    more = (data, plan.own, destination, arguments.device, arguments.keep)
+    more = (data, plan.own, plan.destination, arguments.device, arguments.keep)
     find = jobs.finder(plan.find, **which_jobs(arguments))
     jobs.work_off(plan.queue, find, lambda run: carry_out(run, *more), plan.own)
 
@@ -1041,7 +1044,7 @@ EXHIBITS = (
 # ---- The study ----
 
 
-def main(arguments: Arguments):
+def main(arguments: Arguments, shipped: Path = SHIPPED):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, **SMOKE, only=SMOKE_ROWS)
     arguments, data, notice = fill_in_options(arguments), None, ""
@@ -1052,7 +1055,7 @@ def main(arguments: Arguments):
         data, notice, arguments = images_or_fallback(STUDY, arguments, "trains on")
         check_images(arguments, len(data.train_images))
     with plain_errors(STUDY):  # an unknown depth, recipe or controller ends the study with one line
-        plan = Plan(arguments)
+        plan = Plan(arguments, shipped)
     if arguments.train or arguments.remeasure:
         train(plan, data)
 
@@ -1143,4 +1146,5 @@ def fill_in_options(arguments: Arguments) -> Arguments:
 
 
 if __name__ == "__main__":
+    nb.tune_allocator()
     start(main, Arguments, STUDY, __doc__)

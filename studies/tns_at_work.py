@@ -15,6 +15,7 @@ import contextlib
 import dataclasses
 import hashlib
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -531,7 +532,7 @@ def worlds_of_search(what: str):
     """
 
     def make(chance, effect, n):
-        side = round(n**0.5)
+        side = math.isqrt(n)
         controllers, shapes = (names.ravel() for names in np.meshgrid(np.arange(side), np.arange(side)))
 
         def number(own):
@@ -972,19 +973,18 @@ EXHIBITS = (
 # ---- The study ----
 
 
-def main(arguments: Arguments):
+def main(arguments: Arguments, shipped: Path = SHIPPED):
     require_at_least(1, arguments, "seeds", "pruned", "threads")
     definitions.take_all(STUDY, arguments.define, arguments.dataset)
     first, second = weighted_runs(arguments.dataset, arguments.seeds), architectures(arguments.dataset)
     own = of_ones_own(arguments.define, arguments.dataset, arguments.seeds)
     work = arguments.out / "runs"
-    folders: tuple[Path, ...] = (work, SHIPPED, population.SHIPPED)
+    folders: tuple[Path, ...] = (work, shipped, population.SHIPPED)
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, dataset="digits", train=True, pruned=2)
         (first, second), folders = smoke(), (work,)
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
-    nb.tune_allocator()
     images = load_images(STUDY, arguments)
     wanted = [run for turn in itertools.zip_longest(first, second) for run in turn if run is not None]
     wanted += [*own[0], *own[1]]
@@ -1024,4 +1024,5 @@ def main(arguments: Arguments):
 
 
 if __name__ == "__main__":
+    nb.tune_allocator()
     start(main, Arguments, STUDY, __doc__)

@@ -148,15 +148,23 @@ def main(arguments: Arguments):
             network=arguments.network,
         )
         jobs.spec_of_text(job.controller)
-    nb.tune_allocator()
     if arguments.queue in MEASURED:
-        return measure_queue(MEASURED[arguments.queue], arguments)
+        study, given = hand_over(MEASURED[arguments.queue], arguments)
+        return study.main(given)
     with distributed.join():
         if arguments.queue in TABLES:
-            return train_table(TABLES[arguments.queue], arguments)
+            from studies import table  # it is built upon this module
+
+            return train_table(table.TABLES[TABLES[arguments.queue]], arguments)
         images = load_images(STUDY, arguments)
         if arguments.queue:
-            return train_queue(arguments, job, images)
+            name, wanted = jobs_of_queue(arguments, job)
+            folder = arguments.out / name
+            if arguments.ship:
+                return ship_all(wanted, images, folder, ZOO / name, half=arguments.queue == "deep")
+            if jobs.train_all(wanted, images, folder, STUDY, arguments.device, arguments.compile):
+                raise SystemExit(1)
+            return None
         results = Results(STUDY, arguments, f"{job.stem}.record.json")
         path = arguments.out / f"{job.stem}.safetensors"
         try:
@@ -196,8 +204,8 @@ def changed_fields(texts: tuple[str, ...]) -> dict:
     return found
 
 
-def train_queue(arguments: Arguments, like: jobs.Job, images):
-    """Train the networks that come with the repository, or ship them; several processes share the trainings."""
+def jobs_of_queue(arguments: Arguments, like: jobs.Job) -> tuple[str, list[jobs.Job]]:
+    """The folder's name and the jobs, like this one, of the networks that come with the repository, in order."""
     name, queue = arguments.dataset, QUEUE
     if arguments.queue == "deep":
         if name not in DEEP:
@@ -207,16 +215,11 @@ def train_queue(arguments: Arguments, like: jobs.Job, images):
         like = dataclasses.replace(like, recipe=dataclasses.replace(like.recipe, epochs=epochs))
     elif arguments.network != "resnet":
         name, queue = f"{name}-vit", VITS
-    folder = arguments.out / name
-    wanted = [
+    wanted = (
         dataclasses.replace(like, controller=controller, seed=seed, **SHAPES.get(name, {}))
         for controller, seed in queue
-    ]
-    wanted = [job for job in wanted if job.width % MULTIPLE.get(job.label, 1) == 0]
-    if arguments.ship:
-        ship_all(wanted, images, folder, ZOO / name, half=arguments.queue == "deep")
-    elif jobs.train_all(wanted, images, folder, STUDY, arguments.device, arguments.compile):
-        raise SystemExit(1)
+    )
+    return name, [job for job in wanted if job.width % MULTIPLE.get(job.label, 1) == 0]
 
 
 def ship_all(wanted: list[jobs.Job], images, folder: Path, zoo: Path, half: bool) -> None:
@@ -279,20 +282,19 @@ def describe_scores(about: dict) -> str:
     return f"{words}, {before} as it was trained." if before != about["test_errors"] else f"{words}."
 
 
-def train_table(number: int, arguments: Arguments) -> None:
-    """Trains what is missing of one of the paper's tables, seed by seed, on those of its data sets that can be had."""
+def train_table(table, arguments: Arguments, seeds: int = PAPER_SEEDS) -> None:
+    """Train what is missing of one of the paper's tables, seed by seed, on those of its data sets that can be had."""
     from studies import table as tables  # it is built upon this module
 
-    table = tables.TABLES[number]
     images = {}
     for dataset in dict.fromkeys(dataset for dataset, _ in table.columns):
         try:
             images[dataset] = load_images(STUDY, dataclasses.replace(arguments, dataset=dataset))
         except SystemExit as error:
             print(f"Left out: {dataset}. {error}\n", flush=True)
-    every = tables.cells_of(table, [], PAPER_SEEDS)
+    every = tables.cells_of(table, [], seeds)
     diverged = []
-    for seed in range(PAPER_SEEDS):
+    for seed in range(seeds):
         for dataset, scale in table.columns:
             if dataset in images:
                 column = [cell for cell in every if (cell.dataset, cell.scale) == (dataset, scale)]
@@ -303,11 +305,11 @@ def train_table(number: int, arguments: Arguments) -> None:
         raise SystemExit(1)
 
 
-def measure_queue(name: str, arguments: Arguments) -> None:
-    """Hands a queue over to the study whose networks it holds, at the paper's scale."""
+def hand_over(name: str, arguments: Arguments) -> tuple:
+    """The study whose networks a queue holds, and its options: at the paper's scale, on the same machine."""
     study = importlib.import_module(f"studies.{name}")
     given = {name: getattr(arguments, name) for name in ("device", "threads", "data_root")}
-    study.main(study.Arguments(train=True, full=True, **given))
+    return study, study.Arguments(train=True, full=True, **given)
 
 
 def report(results: Results, net, path: Path, curve: bool):
@@ -321,4 +323,5 @@ def report(results: Results, net, path: Path, curve: bool):
 
 
 if __name__ == "__main__":
+    nb.tune_allocator()
     start(main, Arguments, STUDY, __doc__)

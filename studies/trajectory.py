@@ -344,7 +344,7 @@ def of_distances(values: dict[str, list[float]], proxy: str, level: float) -> tu
         for word, kind in (("nearer", SUPPORTED), ("farther", CONTRADICTED))
         if (names := [name for name, sign in signs.items() if sign == kind])
     )
-    return (UNDECIDED.because("too few seeds") if few else of_each(beyond, sign=-1)), listed
+    return (UNDECIDED.because(few.split(",")[0]) if few else of_each(beyond, sign=-1)), listed
 
 
 def mean_text(values: Sequence[float]) -> str:
@@ -1355,7 +1355,6 @@ def choose_networks(paths, arguments, data) -> list[networks.Subject]:
 
 def measure_networks(subjects, data, arguments):
     """The course of every network, and what those that are dropped from lose."""
-    nb.tune_allocator()
     with Progress(transient=True) as progress:
         task = progress.add_task("tracing", total=len(subjects))
         courses = []
@@ -1375,4 +1374,5 @@ def measure_networks(subjects, data, arguments):
 
 
 if __name__ == "__main__":
+    nb.tune_allocator()
     start(main, Arguments, STUDY, __doc__)

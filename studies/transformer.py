@@ -850,7 +850,13 @@ def fill_in_preset(arguments, available: int):
 
 def train_networks(arguments, data) -> Path:
     """The folder of the networks asked for, those of Table 7's other data sets trained beside them."""
-    nb.tune_allocator()
+    for name, images, wanted in plan_trainings(arguments, data):
+        jobs.train_all(wanted, images, arguments.out / "networks" / name, STUDY, arguments.device)
+    return arguments.out / "networks" / data.name
+
+
+def plan_trainings(arguments, data) -> Iterator[tuple]:
+    """The name, the images and the jobs of this data set and, at full size, of the others that can be had."""
     every = arguments.preset == "full" and data.name in DATASETS
     for name in (data.name, *(other for other in DATASETS if every and other != data.name)):
         try:
@@ -859,9 +865,7 @@ def train_networks(arguments, data) -> Path:
             print(f"{name} cannot be had here; its rows of Table 7 are left out.", flush=True)
             continue
         with plain_errors(STUDY):
-            wanted = queue(name, arguments)
-        jobs.train_all(wanted, images, arguments.out / "networks" / name, STUDY, arguments.device)
-    return arguments.out / "networks" / data.name
+            yield name, images, queue(name, arguments)
 
 
 def choose_networks(paths, arguments, data) -> list[networks.Subject]:
@@ -894,4 +898,5 @@ def measure_networks(subjects, data, arguments):
 
 
 if __name__ == "__main__":
+    nb.tune_allocator()
     start(main, Arguments, STUDY, __doc__)

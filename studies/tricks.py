@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+import netbridge as nb
 import odelab as ol
 from netbridge.data import name_of
 from netbridge.data.datasets import MINIATURE
@@ -885,7 +886,7 @@ UNNAMED = (
 )
 
 
-def main(arguments: Arguments):
+def main(arguments: Arguments, shipped: Path = SHIPPED):
     require_at_least(1, arguments, "seeds", "threads", "epochs")
     definitions.take_all(STUDY, arguments.define, arguments.dataset)
     arguments = dataclasses.replace(arguments, dataset=name_of(arguments.dataset, arguments.data_root))
@@ -895,7 +896,7 @@ def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, train=True, threads=1)
         planned, traced = smoke(), SMOKE_TRACED
-    stored = measurements.obtain(STUDY, arguments, planned, SHIPPED, planned_own, traced)
+    stored = measurements.obtain(STUDY, arguments, planned, shipped, planned_own, traced)
     names = dict.fromkeys(network.numbers["controller"] for network in stored.own)
     own = {
         name: Runs.of([network for network in stored.own if network.numbers["controller"] == name]) for name in names
@@ -931,4 +932,5 @@ def describe_scale(networks: list[Measurement]) -> str:
 
 
 if __name__ == "__main__":
+    nb.tune_allocator()
     start(main, Arguments, STUDY, __doc__)

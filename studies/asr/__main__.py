@@ -272,7 +272,6 @@ def main(arguments: Arguments):
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on")
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
-    nb.tune_allocator()
     parts = PARTS if "all" in arguments.part else arguments.part
     with plain_errors(STUDY):
         plan = Plan(arguments, {name for part in parts for name in TRAINED.get(part, ())})
@@ -342,4 +341,5 @@ def fill_in_options(arguments: Arguments) -> Arguments:
 
 
 if __name__ == "__main__":
+    nb.tune_allocator()
     start(main, Arguments, STUDY, __doc__)

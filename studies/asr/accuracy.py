@@ -342,10 +342,10 @@ def make_random_noise(chance, effect, n):
 
 
 def make_steadiness(chance, effect, n):
-    """Both under random noise with equal means, and with the paper's deviations over seeds."""
+    """Both under random noise with equal means, and with the paper's deviations over seeds, or with them exchanged."""
     rows = {
-        ("noise", name): draw_arms(chance, 0.0, n, {PLAIN: 0.0}, plain)
-        | draw_arms(chance, 0.0, n, {FAITHFUL: 0.0}, steady if effect else plain)
+        ("noise", name): draw_arms(chance, 0.0, n, {PLAIN: 0.0}, steady if effect < 0 else plain)
+        | draw_arms(chance, 0.0, n, {FAITHFUL: 0.0}, steady if effect > 0 else plain)
         for name, (plain, steady) in RANDOM_NOISE.items()
     }
     return (Evidence(rows),)

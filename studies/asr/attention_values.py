@@ -529,7 +529,7 @@ def make_replaced(mean: float, null: float, spread: float) -> evidence.World:
     """Points gained by constants in place of gates, on average over modules: `null` without an effect."""
 
     def world(chance, effect, n):
-        drawn = draw_modules(chance, n, mean if effect else null, 1.0, spread * effect)
+        drawn = draw_modules(chance, n, null + effect * (mean - null), 1.0, spread * effect)
         changes = [
             SimpleNamespace(name=name, seed=seed, share=0.5 + 0.01 * seed, change=SimpleNamespace(value=x))
             for name, seed, x in drawn

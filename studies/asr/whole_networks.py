@@ -526,7 +526,7 @@ def make_paintings(chance, effect, n):
             evaluation=(chance.normal(mean, 0.045), chance.normal(0.55 * mean, 0.01)),
         )
         for picture in STYLES
-        for arm, mean in ((INSTANCE, 1.0), (WITH_ASR, 1.0 if effect else 1.0 + design.ALIKE))
+        for arm, mean in ((INSTANCE, 1.0), (WITH_ASR, 1.0 + (1 - effect) * design.ALIKE))
         for _ in range(n)
     ]
     return (Evidence(painted=painted),)

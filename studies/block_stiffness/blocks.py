@@ -619,7 +619,7 @@ def worlds_of_inputs(chance, effect: float, n: int) -> tuple:
     made = []
     for number in range(9):
         here = chance.standard_normal(n)
-        there = here + 0.15 * chance.standard_normal(n) if effect else chance.standard_normal(n)
+        there = effect * here + 0.15 * chance.standard_normal(n) if effect else chance.standard_normal(n)
         r = rank_correlation(here, there, stats.spearmanr)[0]
         made.append(Order(f"input {number // 3}", str(number % 3), r, n))
     return (made,)

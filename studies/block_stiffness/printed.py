@@ -337,7 +337,8 @@ def nearer(printed: Printed, rival: str, level: float) -> Estimate:
 
 
 def worlds_of_the_print(chance, effect: float, n: int) -> tuple:
-    """The paper's columns and made-up readings; without an effect the print belongs to other blocks than slices."""
+    """The paper's columns and made-up readings; without an effect the print belongs to other blocks than slices, with
+    its opposite to the branch."""
     order = np.arange(n)
     depth, square, percent, index = columns_of_blocks()
     if not effect:
@@ -348,6 +349,8 @@ def worlds_of_the_print(chance, effect: float, n: int) -> tuple:
         "block": np.where(square, chance.uniform(0.0, 1.2, n), np.nan),
         "residual": np.where(square, chance.normal(25.0, 1.0, n), np.nan),
     }
+    if effect < 0:
+        ours |= {"residual": np.where(square, slices, np.nan), "slices": chance.uniform(80.0, 90.0, n)}
     return (Printed(depth, square, percent[order], index[order], ours, s, 3, (n, n)),)
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import shlex
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any, get_args, get_type_hints
 
 import docstring_parser  # comes with tyro, which reads the explanations of options with it
@@ -16,13 +17,13 @@ POSITIONAL = get_args(tyro.conf.Positional[str])[1:]
 ALWAYS = ("smoke", "verbose", "out", "device", "threads", "data_root")  # options that --smoke leaves to the user
 
 
-def start(main, arguments_type, study: str, doc: str) -> None:
-    """Read the command line into `arguments_type` and call `main` with it.
+def start(main, arguments_type, study: str, doc: str, words: Sequence[str] | None = None) -> None:
+    """Read the command line into `arguments_type` and call `main` with it; `words` stand in place of this process's.
 
     Ctrl-C and options that --smoke would ignore end the process with one line and a code that is not zero; a training
     that a signal has asked to stop, with 0 where it can go on.
     """
-    arguments = read_arguments(arguments_type, study, doc)
+    arguments = read_arguments(arguments_type, study, doc, words)
     ignored = [flag for name, flag, _ in changed_options(arguments) if name not in ALWAYS]
     if arguments.smoke and ignored:
         raise SystemExit(f"studies.{study}: `--smoke` chooses its own sizes and would ignore {', '.join(ignored)}.")
@@ -41,7 +42,7 @@ def start(main, arguments_type, study: str, doc: str) -> None:
         del typed[study]
 
 
-def read_arguments(kind, study: str, doc: str):
+def read_arguments(kind, study: str, doc: str, words: Sequence[str] | None = None):
     """The options of the command line. In the help, lines end where the terminal ends and not where the source does."""
     explanations = {
         one.arg_name: join_lines(one.description or "")
@@ -54,7 +55,7 @@ def read_arguments(kind, study: str, doc: str):
         option = tyro.conf.arg(help=explanations[field.name], help_behavior_hint=hint)
         fields.append((field.name, Annotated[hints[field.name], option], copy.copy(field)))
     described = dataclasses.make_dataclass(kind.__name__, fields)
-    read: Any = tyro.cli(described, prog=f"python -m studies.{study}", description=join_lines(doc))
+    read: Any = tyro.cli(described, prog=f"python -m studies.{study}", description=join_lines(doc), args=words)
     return kind(**{field.name: getattr(read, field.name) for field in dataclasses.fields(kind)})
 
 

@@ -185,7 +185,7 @@ def write(measured: Measurement, path: Path) -> Path:
 
 def read(path: Path) -> Measurement:
     try:
-        with np.load(path) as file:
+        with path.open("rb") as opened, np.load(opened) as file:
             about = json.loads(str(file["about"]))
             if about["format"] != FORMAT:
                 raise ValueError(f"another format than {FORMAT}")
@@ -404,7 +404,6 @@ def work_off(
 
     `which`: as `jobs.finder` takes it, missing=True, older=False where nothing is said.
     """
-    nb.tune_allocator()
     return jobs.work_off(
         lambda: wanted,
         jobs.finder(lambda job: find(job, (work, *folders)), **which),

@@ -103,7 +103,6 @@ def measure(subject: Subject, data, images: int, device, progress=lambda done: N
 
 def measure_each(subjects: list[Subject], images: int, look) -> list:
     """What `look(subject, progress)` returns of every network; `progress` is told how many of its images are done."""
-    nb.tune_allocator()
     found = []
     with Progress(transient=True) as bar:
         task = bar.add_task("tracing", total=len(subjects) * images)

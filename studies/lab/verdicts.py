@@ -433,7 +433,7 @@ class Worlds:
 
     make    a function (generator, effect, n) of the evidence that the rule's judge takes, as a tuple: with effect = 0
             nothing is there, with effect = 1 the claim is true in the size that the paper prints or, where it prints
-            none, in the size that `effect` says; n is how many units there are
+            none, in the size that `effect` says, with effect = -1 it is as false; n is how many units there are
     n       how many units the design names; with so many the effect has to be found in 80 % of the worlds
     units   what n counts: seeds, networks, images
     effect  what stands behind effect = 1, in words
@@ -521,7 +521,7 @@ def calibrate(judged: Rule, effect: float, n: int | None = None, worlds: int = W
     """The verdicts of a rule in made-up worlds.
 
     judged  the rule
-    effect  0 for worlds without an effect, 1 for worlds with an effect of the paper's size
+    effect  0 for worlds without an effect, 1 for worlds with an effect of the paper's size, -1 with its opposite
     n       units in each world; by default as many as the design names
     worlds  how many worlds
     seed    of the generators, one for each world, so that more worlds begin with the same ones

@@ -53,7 +53,7 @@ FEW_CHANGE, MANY_CHANGE = 0.05, 0.15  # shares of windows that change class with
 
 # ---- Stiffness is a property of the problem, not of the tolerance ----
 
-CHANGING = (0.10, 0.01)  # the share of windows, without an effect and with one
+CHANGING = (0.10, 0.01, 0.4)  # the share of windows, without an effect, with one and with its opposite
 
 
 def share_of_changes(chance, effect: float, n: int) -> tuple:
@@ -463,9 +463,9 @@ SHEARED, ERROR = 100.0, 1e-4  # the spectral radius of these systems, and the er
 
 
 def rankings_of_pseudospectra(chance, effect: float, n: int) -> tuple:
-    """Cells of one window each: both indices equally good, or that of powers better."""
+    """Cells of one window each: both indices equally good, that of powers better, or that of eigenvalues."""
     logs = spread(chance, n, windows=1)
-    noise = {"h_acc/h_stab": 1.3, "h_acc/h_power": 0.5 if effect else 1.3}
+    noise = {"h_acc/h_stab": 0.5 if effect < 0 else 1.3, "h_acc/h_power": 0.5 if effect > 0 else 1.3}
     columns = {name: logs + chance.normal(0.0, size, logs.shape) for name, size in noise.items()}
     return MadeUp.of(chance, logs, 1.0, columns).ranked()
 

@@ -612,10 +612,10 @@ class MadeUp(Windows):
     def of(cls, chance, logs, effect: float, logarithms: dict[str, np.ndarray], slope: float = 0.0) -> "MadeUp":
         """Windows with these log10 R, (families, windows), and indices that are ten to the power of these numbers.
 
-        effect   0: every family has the R of another one
+        effect   0: every family has the R of another one; -1: R is large where it would have been small
         slope    the power of the error by which R goes
         """
-        logs = logs if effect else logs[chance.permutation(len(logs))]
+        logs = effect * logs if effect else logs[chance.permutation(len(logs))]
         ratios = {eps: 10.0 ** (logs + chance.normal(0.0, NOISE, logs.shape)).ravel() * eps**slope for eps in ERRORS}
         columns = {name: 10.0 ** column.ravel() for name, column in logarithms.items()}
         return cls(ratios, columns, made_up_families(*logs.shape))

@@ -338,7 +338,7 @@ def judge_ratio(everywhere: Rankings, far: Rankings, families: Sequence[str]) ->
 
 # ---- Stability binds only where T s[J] is far below -1 ----
 
-MILD = (4.0, 0.5)  # R of windows with hardly any damping
+MILD = (4.0, 0.5, 30.0)  # R of windows with hardly any damping, without an effect, with one and with its opposite
 
 
 def mild_windows(chance, effect: float, n: int) -> tuple:

@@ -1,12 +1,25 @@
 """What several tests of studies need."""
 
+import dataclasses
+
 import pytest
 import torch
 
 import netbridge as nb
 from netbridge import data as datasets
+from netbridge.data import datasets as origins
 from netbridge.step_sizes.base import REGISTRY
 from studies.lab import definitions
+
+
+@pytest.fixture(scope="session")
+def offline(tmp_path_factory):
+    """A folder without any data set, and no way to fetch one."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, origin in origins.ORIGINS.items():
+            nowhere = dataclasses.replace(origin.archive, url=f"http://127.0.0.1:9/{name}.tar.gz")
+            patch.setitem(origins.ORIGINS, name, dataclasses.replace(origin, archive=nowhere, package=None))
+        yield tmp_path_factory.mktemp("no-data")
 
 
 @pytest.fixture(scope="session")

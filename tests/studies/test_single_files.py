@@ -1,11 +1,9 @@
 """Rules of the studies that are one file: Euler's method, Theorem 2, close encounters."""
 
-import numpy as np
 import pytest
 
-import odelab as ol
 from studies import stiff_euler, theorem2, three_body
-from studies.lab.verdicts import CONTRADICTED, NOT_ASKABLE, NOT_RUN, SPLIT, SUPPORTED, TRUE_OF_SOME, UNDECIDED
+from studies.lab.verdicts import CONTRADICTED, NOT_ASKABLE, NOT_RUN, SPLIT, SUPPORTED
 
 
 @pytest.mark.parametrize(("growth", "verdict"), [(0.5, CONTRADICTED), (1.5, SUPPORTED)])
@@ -40,32 +38,6 @@ def test_q_falls_in_the_families_of_the_study_that_meet_the_premises_and_not_in_
     assert theorem2.judge_limit(meeting).verdict == SUPPORTED
 
 
-def runs(transient, slow, problems=8):
-    """Two runs a problem, with correlations about these."""
-    random = np.random.default_rng(0)
-    return [
-        {"problem": str(k), "method": method, "transient": transient + shift, "slow": slow - shift}
-        for k, shift in enumerate(0.1 * random.standard_normal(problems))
-        for method in "ab"
-    ]
-
-
-def test_sai_that_ranks_in_one_phase_alone_ranks_in_some():
-    assert theorem2.judge_ranking(runs(0.8, 0.8)).verdict == SUPPORTED
-    assert theorem2.judge_ranking(runs(0.8, 0.0)).verdict == TRUE_OF_SOME
-    assert theorem2.judge_ranking(runs(-0.8, -0.8)).verdict == CONTRADICTED
-    assert theorem2.judge_ranking(runs(0.8, 0.8, problems=4)).verdict == UNDECIDED
-    assert theorem2.judge_ranking(runs(np.nan, np.nan)).verdict == NOT_RUN
-    nothing = [row | {"slow": np.nan} for row in runs(0.8, 0.8)]
-    assert theorem2.judge_ranking(nothing).verdict == SUPPORTED
-
-
-def test_two_runs_of_a_problem_are_one_problem():
-    """Where the runs of a problem agree, twice as many runs make no interval narrower."""
-    once = [row for row in runs(0.05, 0.05) if row["method"] == "a"]
-    assert theorem2.judge_ranking(once).words == theorem2.judge_ranking(runs(0.05, 0.05)).words
-
-
 @pytest.mark.parametrize(
     ("times", "verdict"), [((0.046, 0.023), NOT_ASKABLE), ((0.2, 0.1), CONTRADICTED), ((0.01, 0.02), CONTRADICTED)]
 )
@@ -76,11 +48,3 @@ def test_two_free_numbers_meet_two_printed_ones(times, verdict):
     ]
     assert three_body.judge_shares(rows).verdict == verdict
     assert three_body.judge_shares([]).verdict == NOT_RUN
-
-
-@pytest.mark.parametrize(("times", "verdict"), [(0.02, CONTRADICTED), (1.0, UNDECIDED), (4.0, SUPPORTED)])
-def test_encounters_are_stiff_where_steps_are_at_the_boundary(times, verdict):
-    steps = times * ol.DOPRI5.real_boundary * np.exp(0.3 * np.random.default_rng(2).standard_normal(12))
-    assert three_body.judge_encounters(list(steps)).verdict == verdict
-    assert three_body.judge_encounters(list(steps[:4])).verdict == UNDECIDED
-    assert three_body.judge_encounters([]).verdict == NOT_RUN

@@ -2,34 +2,32 @@
 
 import dataclasses
 import json
-import signal
 
 import pytest
 import torch
 
 import netbridge as nb
-from netbridge import code_digests, data
+from netbridge import code_digests
 from netbridge.data import datasets
 from netbridge.train import scoring
 from studies import table as tables
 from studies import train as study
-from studies.lab import jobs
+from studies.lab import definitions, jobs
 from studies.lab.command import start
-from studies.lab.figures import learning_curve
 from tests.netbridge.train import runs
+from tests.studies.conftest import OWN
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch, tmp_path):
-    """A hundred digits, and an allocator that stays as it is for the tests after these."""
-    few = runs.few()
-    monkeypatch.setattr(nb, "tune_allocator", lambda: True)
-    monkeypatch.setattr("netbridge.data.default_root", lambda: tmp_path / "cache")
-    monkeypatch.setattr("netbridge.data.load", lambda name, root=None: few)
+def few():
+    """A hundred digits, as the data set `few`, and one that cannot be had."""
+    definitions.datasets.update({"few": lambda root: runs.few(), "none": lambda root: datasets.load("nowhere")})
+    yield runs.few()
+    definitions.datasets.clear()
 
 
 def arguments(out, **more):
-    given = {"dataset": "digits", "depth": 8, "epochs": 1, "batch": 16, "device": "cpu", "out": out, "curve": False}
+    given = {"dataset": "few", "depth": 8, "epochs": 1, "batch": 16, "device": "cpu", "out": out, "curve": False}
     return study.Arguments(**given | more)
 
 
@@ -86,154 +84,98 @@ def test_transformers_have_names_shapes_and_recipes_of_their_own():
     assert "network" not in dataclasses.replace(job, network="resnet").specification  # old digests stay
 
 
-def test_the_queue_of_transformers(tmp_path, monkeypatch):
-    monkeypatch.setattr(study, "VITS", (("se", 0),))
-    monkeypatch.setattr(study, "SHAPES", {"digits-vit": {"network": "vit", "depth": 1, "width": 16}})
-    study.main(arguments(tmp_path, queue="shipped", network="vit", depth=None))
-    net = nb.load(tmp_path / "digits-vit" / "vit1-se-seed0.safetensors")
-    assert (net.about["network"], net.about["depth"], net.about["recipe"]) == ("vit", 6, "vit-digits")
-    with pytest.raises(SystemExit, match="`--network` knows resnet, vit, vit-conv, vit-s, vit-b, got 'vgg'"):
-        study.main(arguments(tmp_path, network="vgg"))
-
-
 def test_no_data_and_no_network_names_three_remedies(tmp_path, monkeypatch):
     origin = datasets.ORIGINS["cifar100"]
     nowhere = dataclasses.replace(origin.archive, url="http://127.0.0.1:9/cifar-100-binary.tar.gz")
     monkeypatch.setitem(datasets.ORIGINS, "cifar100", dataclasses.replace(origin, archive=nowhere))
-    monkeypatch.setattr("netbridge.data.load", datasets.load)
     with pytest.raises(SystemExit, match=r"(?s)1\. .*2\. put cifar-100-binary.*3\. use --dataset digits"):
         study.main(arguments(tmp_path, dataset="cifar100", data_root=tmp_path))
 
 
-@pytest.fixture
-def queue(tmp_path, monkeypatch):
-    """A queue of four small networks, and an empty place for shipped ones."""
-    monkeypatch.setattr(study, "ZOO", tmp_path / "zoo")
-    pairs = (("constant", 0), ("fca", 0), ("asr(se)", 1))
-    monkeypatch.setattr(study, "QUEUE", pairs)
-    monkeypatch.setattr(study, "DEEP", {"digits": pairs})
-    monkeypatch.setattr(study, "SHAPES", {"digits": {"width": 4}, "digits-deep": {"width": 8}})
-    return tmp_path / "out"
+@pytest.mark.parametrize(
+    ("asked", "name", "stems"),
+    [
+        ({"queue": "shipped", "dataset": "digits"}, "digits", ["resnet32-width4-constant-seed0", "resnet32-width4-se"]),
+        ({"queue": "shipped", "dataset": "cifar10"}, "cifar10", ["resnet20-constant-seed0", "resnet20-se-seed0"]),
+        ({"queue": "deep", "dataset": "digits"}, "digits-deep", ["resnet56-width4-constant-seed0"]),
+        ({"queue": "shipped", "dataset": "digits", "network": "vit"}, "digits-vit", ["vit4-width32-constant-seed0"]),
+    ],
+)
+def test_a_queue_has_the_networks_that_come_along(asked, name, stems):
+    like = jobs.Job(asked["dataset"], "constant", 0, jobs.recipe_of("short", asked["dataset"]))
+    folder, wanted = study.jobs_of_queue(study.Arguments(**asked), like)
+    assert folder == name
+    assert all(job.stem.startswith(stem) for job, stem in zip(wanted, stems, strict=False))
+    assert {path.stem for path in (study.ZOO / name).glob("*.safetensors")} <= {job.stem for job in wanted}
+    assert all(job.controller != "fca" or job.width % 16 == 0 for job in wanted)  # it shares sixteen frequencies out
+    with pytest.raises(SystemExit, match="`--queue deep` knows the data sets cifar10, digits, got 'cifar100'"):
+        study.jobs_of_queue(study.Arguments(queue="deep", dataset="cifar100"), like)
 
 
 def written(folder):
     return {path.name: path.stat().st_mtime_ns for path in folder.iterdir() if path.suffix != ".lock"}
 
 
-def test_the_queue_trains_into_its_folder_and_nowhere_else(queue):
-    given = arguments(queue, queue="shipped")
-    study.main(given)
-    assert not study.ZOO.exists()
-    found = sorted(path.name for path in (queue / "digits").glob("*.safetensors"))
-    assert found == ["resnet8-width4-asr-se-seed1.safetensors", "resnet8-width4-constant-seed0.safetensors"]
-    net = nb.load(queue / "digits" / found[0])
-    assert (net.about["controller"], net.about["seed"], net.about["depth"]) == ("asr(se)", 1, 8)
-    assert net.config["widths"] == [4, 8, 16]
-    before = written(queue / "digits")
-    study.main(given)
-    assert written(queue / "digits") == before
-
-
-def test_shipping_puts_what_is_finished_into_the_package_and_trains_nothing(queue, capsys):
-    with pytest.raises(SystemExit, match=r"`--ship` trains nothing, and nothing is trained in .*out.digits: train"):
-        study.main(arguments(queue, queue="shipped", ship=True))
-    study.main(arguments(queue, queue="shipped"))
-    first, second = sorted((queue / "digits").glob("*.safetensors"))
-    second.unlink()
-    before = written(queue / "digits")
-    capsys.readouterr()
-    study.main(arguments(queue, queue="shipped", ship=True))
-    assert f"{second.stem}: not trained in" in (said := capsys.readouterr().out)
-    assert f"{first.stem}: shipped, " in said
-    assert written(queue / "digits") == before
-    shipped = written(study.ZOO / "digits")
-    assert sorted(shipped) == [first.with_suffix(".jsonl").name, first.name]
-    assert nb.load(study.ZOO / "digits" / first.name).about == nb.load(first).about
-    study.main(arguments(queue, queue="shipped", ship=True))
-    assert f"{first.stem}: is shipped already." in capsys.readouterr().out
-    assert written(study.ZOO / "digits") == shipped
-
-
-def test_a_network_of_another_run_is_not_shipped(queue):
-    study.main(arguments(queue, queue="shipped"))
-    with pytest.raises(SystemExit, match="belongs to a run with another recipe"):
-        study.main(arguments(queue, queue="shipped", ship=True, epochs=2))
-    assert not list(study.ZOO.glob("*/*.safetensors"))
-
-
-def test_deep_networks_are_shipped_in_half_precision_with_the_scores_of_what_is_stored(queue):
-    study.main(arguments(queue, queue="deep"))
-    study.main(arguments(queue, queue="deep", ship=True))
-    few = data.load("digits")  # the fixture's
-    trained = sorted((queue / "digits-deep").glob("*.safetensors"))
-    assert len(trained) == 2
-    for path in trained:
-        whole, stored = nb.load(path), nb.load(study.ZOO / "digits-deep" / path.name)
-        assert (study.ZOO / "digits-deep" / path.name).stat().st_size < 0.7 * path.stat().st_size
-        assert stored.about["rounded_to"] == "float16"
-        assert "rounded_to" not in whole.about
+@pytest.mark.parametrize("half", [False, True])
+def test_what_is_trained_stays_and_is_shipped_once_with_the_scores_of_what_is_stored(tmp_path, few, capsys, half):
+    out, zoo, how = tmp_path / "out", tmp_path / "zoo", jobs.recipe_of("digits", "digits", epochs=1, batch=16)
+    wanted = [jobs.Job("few", name, 0, how, 8, 8) for name in ("constant", "asr(se)")]
+    with pytest.raises(SystemExit, match=r"`--ship` trains nothing, and nothing is trained in .*out: train"):
+        study.ship_all(wanted, few, out, zoo, half)
+    jobs.train_all(wanted[1:], few, out, "train", "cpu")
+    before = written(out)
+    jobs.train_all(wanted[1:], few, out, "train", "cpu")
+    study.ship_all(wanted, few, out, zoo, half)
+    assert written(out) == before
+    said, (missing, job) = capsys.readouterr().out, wanted
+    assert f"{missing.stem}: not trained in" in said
+    assert f"{job.stem}: shipped, " in said
+    assert sorted(written(zoo)) == [f"{job.stem}.jsonl", f"{job.stem}.safetensors"]
+    path, shipped = (folder / f"{job.stem}.safetensors" for folder in (out, zoo))
+    whole, stored = nb.load(path), nb.load(shipped)
+    assert path.with_suffix(".jsonl").read_text() == shipped.with_suffix(".jsonl").read_text()
+    if half:
+        assert shipped.stat().st_size < 0.7 * path.stat().st_size
         scores = scoring.evaluate(stored, few)
         assert {name: stored.about[name] for name in scores} == scores
         assert stored.about["trained"] == {name: whole.about[name] for name in scores} != scores
-        assert stored.about["measured_by"] == code_digests.measured_by()
-        log = path.with_suffix(".jsonl").read_text()
-        assert (study.ZOO / "digits-deep" / path.name).with_suffix(".jsonl").read_text() == log
-        assert stored.about["run"] == whole.about["run"]
+        assert (stored.about["measured_by"], stored.about["run"]) == (code_digests.measured_by(), whole.about["run"])
+    assert (stored.about == whole.about) != half
+    before = written(zoo)
+    study.ship_all(wanted, few, out, zoo, half)
+    assert f"{job.stem}: is shipped already." in capsys.readouterr().out
+    assert written(zoo) == before
+    other = dataclasses.replace(job, recipe=dataclasses.replace(how, epochs=2))
+    with pytest.raises(SystemExit, match="belongs to a run with another recipe"):
+        study.ship_all([other], few, out, tmp_path / "other", half)
 
 
 def test_what_a_shipped_network_scores_is_said_with_what_it_scored_before():
     same, other = {"test_errors": 7}, {"test_errors": 8, "trained": {"test_errors": 7}}
-    assert study.describe_scores(same) == "shipped, 7 errors on the test set."
+    assert study.describe_scores(same) == study.describe_scores(same | {"trained": same})
     assert study.describe_scores(other) == "shipped, 8 errors on the test set, 7 as it was trained."
-    assert study.describe_scores(same | {"trained": same}) == study.describe_scores(same)
 
 
-def test_the_queue_of_deep_networks(tmp_path, monkeypatch):
-    monkeypatch.setattr(study, "DEEP", {"digits": (("constant", 0),)})
-    monkeypatch.setattr(study, "SHAPES", {"digits-deep": {"width": 4}})
-    study.main(arguments(tmp_path, queue="deep"))
-    assert [path.name for path in (tmp_path / "digits-deep").glob("*.safetensors")] == [
-        "resnet8-width4-constant-seed0.safetensors"
-    ]
-    with pytest.raises(SystemExit, match="`--queue deep` knows the data sets digits, got 'cifar100'"):
-        study.main(arguments(tmp_path, queue="deep", dataset="cifar100"))
-
-
-def test_the_queue_of_a_table_trains_its_cells_seed_by_seed(tmp_path, monkeypatch, capsys):
+def test_the_queue_of_a_table_trains_its_cells_seed_by_seed(tmp_path, capsys):
     """A table of two rows on two data sets, of which one cannot be had: the other's are trained and found again."""
     scale = tables.Scale("resnet", 8, 4, jobs.recipe_of("digits", "digits", epochs=1, batch=16))
-    columns = (("digits", scale), ("cifar100", scale))
+    columns = (("few", scale), ("none", scale))
     table = tables.Table(1, "", columns, {"constant": "constant", "SE": "se"}, {}, "a card")
-    monkeypatch.setitem(tables.TABLES, 1, table)
-    monkeypatch.setattr(study, "PAPER_SEEDS", 2)
-
-    few = data.load("digits")  # the fixture's
-
-    def had(name, root=None):
-        if name == "cifar100":
-            raise datasets.DataUnavailable("it is nowhere")
-        return few
-
-    monkeypatch.setattr("netbridge.data.load", had)
-    study.main(arguments(tmp_path, queue="table1"))
-    found = sorted((tmp_path / "digits-digits").glob("*.safetensors"), key=lambda path: path.stat().st_mtime_ns)
+    study.train_table(table, arguments(tmp_path), seeds=2)
+    found = sorted((tmp_path / "few-digits").glob("*.safetensors"), key=lambda path: path.stat().st_mtime_ns)
     stems = [f"resnet8-width4-{name}-seed{seed}" for seed in (0, 1) for name in ("constant", "se")]
     assert [path.stem for path in found] == stems
-    assert "Left out: cifar100. studies.train: it is nowhere" in capsys.readouterr().out
+    assert "Left out: none. studies.train: " in capsys.readouterr().out
     again, _ = tables.read_all((tmp_path,))
-    assert {(one.controller, one.seed) for one in again} == {
-        (name, seed) for name in ("constant", "SE") for seed in (0, 1)
-    }
-    with pytest.raises(SystemExit, match="`--ship` needs shipped or deep"):
-        study.main(arguments(tmp_path, queue="table1", ship=True))
+    names = {(name, seed) for name in ("constant", "SE") for seed in (0, 1)}
+    assert {(one.controller, one.seed) for one in again} == names
 
 
-@pytest.mark.parametrize(("queue", "name"), [("tricks", "tricks"), ("table4", "step_control")])
-def test_queues_of_studies_that_keep_measurements_are_handed_over(tmp_path, monkeypatch, queue, name):
-    asked = []
-    monkeypatch.setattr(f"studies.{name}.main", asked.append)
-    study.main(arguments(tmp_path, queue=queue, threads=torch.get_num_threads()))
-    assert (asked[0].train, asked[0].full, asked[0].device) == (True, True, "cpu")
+@pytest.mark.parametrize("name", study.MEASURED.values())
+def test_queues_of_studies_that_keep_measurements_are_handed_over(name):
+    other, asked = study.hand_over(name, study.Arguments(device="cpu", threads=3))
+    assert name == other.STUDY
+    assert (asked.train, asked.full, asked.device, asked.threads) == (True, True, "cpu", 3)
 
 
 def test_each_training_has_its_record_and_its_curve(tmp_path, capsys):
@@ -263,23 +205,9 @@ def test_divergence_is_one_line_with_what_to_change(tmp_path):
     assert "\n" not in str(end.value)
 
 
-def test_a_controller_of_ones_own_is_trained(tmp_path):
-    from netbridge.step_sizes.base import REGISTRY
-
-    path = tmp_path / "half.py"
-    path.write_text(
-        "import netbridge as nb\n"
-        "class Half(nb.Controller, name='half'):\n"
-        "    def __init__(self, channels):\n"
-        "        super().__init__()\n"
-        "    def forward(self, state, slope):\n"
-        "        return 0.5\n"
-    )
-    try:
-        study.main(arguments(tmp_path, controller="half", define=(path,)))
-        assert nb.load(tmp_path / "resnet8-half-seed0.safetensors").about["controller"] == "half"
-    finally:
-        REGISTRY.pop("half", None)
+def test_a_controller_of_ones_own_is_trained(own, tmp_path):
+    study.main(arguments(tmp_path, controller="halved", define=(own,)))
+    assert nb.load(tmp_path / "resnet8-halved-seed0.safetensors").about["controller"] == "halved"
 
 
 def test_a_network_and_a_data_set_of_ones_own_and_its_stiffness_in_the_log(own, tmp_path):
@@ -325,36 +253,39 @@ def test_any_field_of_the_recipe(tmp_path):
         study.main(arguments(tmp_path, set=("mixups=1",)))
 
 
-def test_a_signal_ends_the_command_with_code_0_and_says_how_to_go_on(tmp_path, monkeypatch, capsys):
-    step, told = torch.optim.SGD.step, []
-
-    def signalled(*given):
-        told.append(0)
-        if len(told) == 2:
-            signal.raise_signal(signal.SIGTERM)
-        return step(*given)
-
-    monkeypatch.setattr(torch.optim.SGD, "step", signalled)
-    words = ["--dataset", "digits", "--depth", "8", "--epochs", "2", "--batch", "16", "--device", "cpu", "--no-curve"]
-    monkeypatch.setattr("sys.argv", ["train", *words, "--out", str(tmp_path)])
+def test_a_signal_ends_the_command_with_code_0_and_says_how_to_go_on(tmp_path, capsys):
+    """The signal comes from a network of one's own, which sends it in its second step."""
+    own, told = tmp_path / "own.py", tmp_path / "told"
+    own.write_text(SIGNALLING.format(told=str(told)))
+    words = ["--network", "signalling", "--define", str(own), "--dataset", "noise", "--epochs", "2", "--batch", "16"]
+    words += ["--device", "cpu", "--no-curve", "--out", str(tmp_path)]
     with pytest.raises(SystemExit) as end:
-        start(study.main, study.Arguments, "train", "")
+        start(study.main, study.Arguments, "train", "", words)
     assert end.value.code == 0
-    assert "step 2 of 6 of this epoch is kept" in (said := capsys.readouterr().err)
-    assert f"Start again with: python -m studies.train --depth 8 --dataset digits --out {tmp_path}" in said
-    start(study.main, study.Arguments, "train", "")
+    assert "step 2 of 8 of this epoch is kept" in (said := capsys.readouterr().err)
+    assert "Start again with: python -m studies.train --network signalling --dataset noise --out" in said
+    start(study.main, study.Arguments, "train", "", words)
     assert "% on the test set" in capsys.readouterr().out
 
 
-def test_curve(tmp_path):
-    from PIL import Image
+SIGNALLING = (
+    OWN.replace("{", "{{").replace("}", "}}")
+    + """
+import pathlib, signal
 
-    path = tmp_path / "se.safetensors"
-    runs.run(path)
-    picture, drawing = learning_curve(path.with_suffix(".jsonl"))
-    pixels = torch.tensor(list(Image.open(picture).convert("L").resize((120, 40)).tobytes()))
-    assert len(pixels.unique()) > 10
-    assert "training loss" in drawing.read_text()
+class Signalling(Same):
+    steps = 0
+
+    def forward(self, x):
+        self.steps += self.training
+        if self.steps == 2 and not pathlib.Path({told!r}).exists():
+            pathlib.Path({told!r}).touch()
+            signal.raise_signal(signal.SIGTERM)
+        return super().forward(x)
+
+NETWORKS["signalling"] = Signalling
+"""
+)
 
 
 def test_the_logs_of_shipped_networks_are_recognised():

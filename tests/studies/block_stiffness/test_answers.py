@@ -11,22 +11,8 @@ from netbridge.data import datasets
 from studies.block_stiffness import answers, blocks, measures
 from studies.block_stiffness.evidence import digest_of
 from studies.lab.stiffness import prepare
-from studies.lab.verdicts import CONTRADICTED, NO_DIFFERENCE, NOT_RUN, SPLIT, SUPPORTED, TRUE_OF_SOME, UNDECIDED
+from studies.lab.verdicts import NO_DIFFERENCE, NOT_RUN, SPLIT, SUPPORTED
 from tests.studies.block_stiffness.made_up import relation
-
-
-@pytest.mark.parametrize(
-    ("s", "percent", "n", "verdict"),
-    [
-        (-0.2, 0.3, 3400, SUPPORTED), (0.2, -0.3, 3400, CONTRADICTED), (0.2, 0.3, 3400, SPLIT),
-        (0.0, 0.3, 3400, SPLIT), (-0.03, 0.3, 3400, TRUE_OF_SOME), (0.0, 0.0, 3400, NO_DIFFERENCE),
-        (0.01, -0.02, 100, UNDECIDED), (0.0, 0.3, 100, TRUE_OF_SOME),
-    ],
-)  # fmt: skip
-def test_loss(s, percent, n, verdict):
-    """That 100 images see nothing is no "no": 3,400 that see nothing beyond 0.06 are."""
-    found = [relation(s, "stiffness_index", n=n), relation(percent, n=n)]
-    assert answers.RULES["loss"](found, answers.LOSS).verdict == verdict
 
 
 def test_correlations_are_means_over_the_last_stage_in_the_reading_with_the_most_images():

@@ -14,7 +14,7 @@ from netbridge.data import datasets
 from studies.block_stiffness import measures, networks, trained
 from studies.block_stiffness.evidence import ENDS, SHIPPED, Everything, Relation
 from studies.lab.stiffness import prepare
-from studies.lab.verdicts import BY_READING, CONTRADICTED, NOT_RUN, SPLIT, SUPPORTED, TRUE_OF_SOME, UNDECIDED
+from studies.lab.verdicts import NOT_RUN, SPLIT, SUPPORTED, TRUE_OF_SOME, UNDECIDED
 from tests.studies.block_stiffness.made_up import fits, relation, row
 
 
@@ -124,47 +124,6 @@ def test_changes_along_depth_are_those_that_were_put_in():
     assert networks.changes_with_depth(late, "negative")["within a stage"] == pytest.approx([0.1] * 3)
 
 
-def along_depth(s, percent, lowest=-1.0, count=6, spread=0.1, seed=0):
-    """Networks of four blocks, two a stage, with these changes of S and of the percentage per block."""
-    random = np.random.default_rng(seed)
-    place = np.arange(4)
-    columns = {
-        "stiffness_index": -3.0 + s * place, "negative": 0.1 + percent * place, "min_re": np.full(4, lowest),
-    }  # fmt: skip
-    noisy = {
-        name: values + spread * np.abs(values).max() * random.standard_normal((count, 4))
-        for name, values in columns.items()
-    }
-    return networks.made_up_networks(noisy, (0, 0, 1, 1))
-
-
-@pytest.mark.parametrize(
-    ("s", "percent", "verdict"),
-    [(-3.0, 0.2, SUPPORTED), (3.0, -0.2, CONTRADICTED), (-3.0, -0.2, SPLIT), (0.0, 0.0, UNDECIDED)],
-)
-def test_late_blocks(s, percent, verdict):
-    """By the paper's two measures: S that falls and percentages that rise make a block stiffer."""
-    rows = along_depth(s, percent)
-    assert networks.judge_depth(rows, (0.9, 0.001)).verdict == verdict
-    few = networks.judge_depth(rows[:8], None)
-    assert few.verdict == UNDECIDED
-    assert few.words.startswith("n = 2 networks of shipped networks")
-
-
-def test_what_decays_more_slowly_has_a_larger_s_and_is_told():
-    words = networks.judge_depth(along_depth(-3.0, 0.2), None).words
-    assert "min_re itself changes from stage to stage" in words
-    assert "The slices' percentage" not in words
-
-
-@pytest.mark.parametrize(("lowest", "verdict"), [(-2.5, SUPPORTED), (-1.5, CONTRADICTED), (-1.96, UNDECIDED)])
-def test_anything_stiff(lowest, verdict):
-    rows = along_depth(0.0, 0.0, lowest, spread=0.02)
-    assert networks.judge_stiff(rows).verdict == verdict
-    assert networks.judge_stiff(rows[:4]).verdict == UNDECIDED
-    assert networks.judge_stiff([]).verdict == NOT_RUN
-
-
 def test_the_measure_that_makes_the_error_is_the_best_predictor():
     random = np.random.default_rng(0)
     rows = []
@@ -260,22 +219,6 @@ def test_merged_constants_of_asr_have_the_spectrum_of_the_step(digits):
     merged = nb.block_survey(nb.merge(net), seen, "residual", [name], "full", dtype=torch.float64)
     for end in (*ENDS, "negative"):
         np.testing.assert_allclose(merged[end], step[end], rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("lengths", "verdict"),
-    [
-        ({5: 0.03, 300: 0.02}, SUPPORTED),
-        ({5: 0.7, 300: 0.8}, CONTRADICTED),
-        ({5: 0.03, 300: 0.1, 1500: 0.7}, BY_READING),
-        ({5: 0.1, 300: 0.1}, UNDECIDED),
-        ({5: 0.03}, UNDECIDED),
-        ({}, NOT_RUN),
-    ],
-)
-def test_same_as_ode_net(lengths, verdict):
-    """Five rounds alone were "supported", 1,500 alone "contradicted": a verdict on the optimisation."""
-    assert trained.judge_fits(fits(lengths), ()).verdict == verdict
 
 
 def test_few_seeds_say_nothing_of_ode_nets_and_networks_on_the_digits_are_told():

@@ -6,9 +6,9 @@ import pytest
 import netbridge as nb
 from studies import cifar_tns as study
 from studies.lab import networks as _networks
-from studies.lab.claims import Arms, Gates, correlate_gates, judge_few_blocks, share_stiff_blocks, shares_of
+from studies.lab.claims import correlate_gates, judge_few_blocks, share_stiff_blocks, shares_of
 from studies.lab.statistics import choices, estimate, mean_of, relate_kinds
-from studies.lab.stiffness import KINDS, QUANTITIES, READINGS, SCALE, SHAPE, TNS, Measured, set_stiffness
+from studies.lab.stiffness import KINDS, READINGS, SCALE, SHAPE, TNS, Measured, set_stiffness
 from studies.lab.verdicts import (
     BY_READING,
     CONTRADICTED,
@@ -16,38 +16,10 @@ from studies.lab.verdicts import (
     NOT_ASKABLE,
     NOT_RUN,
     OPEN,
-    SPLIT,
     SUPPORTED,
     UNDECIDED,
     Finding,
 )
-
-
-def related(kind, n=14):
-    """Kinds of networks whose stiffness rises with the accuracy, falls, or has no order."""
-    accuracies = np.linspace(88.0, 92.0, n)
-    tns = {
-        "rising": accuracies + 0.1 * np.random.default_rng(3).normal(size=n),
-        "falling": -accuracies,
-        "scattered": np.abs(accuracies - accuracies.mean() + 0.01),
-    }[kind]
-    return relate_kinds({str(i): [x] for i, x in enumerate(tns)}, {str(i): [a] for i, a in enumerate(accuracies)})
-
-
-@pytest.mark.parametrize(
-    ("kind", "verdict"), [("rising", SUPPORTED), ("falling", CONTRADICTED), ("scattered", UNDECIDED)]
-)
-def test_the_relation_on_synthetic_data(kind, verdict):
-    finding = study.RELATED[TNS](dict.fromkeys(READINGS, related(kind)))
-    assert finding.verdict == verdict
-    assert "n = 14 kinds" in finding.words
-
-
-def test_readings_that_disagree_are_named():
-    both = {reading: related("rising" if reading[0] == "slope" else "falling") for reading in READINGS}
-    finding = study.RELATED[TNS](both)
-    assert finding.verdict == BY_READING
-    assert str(finding.verdict).endswith("(supported under 2 of 4, contradicted under 2)")
 
 
 def test_a_relation_that_one_kind_makes_is_none():
@@ -70,29 +42,6 @@ def made(controller, seed, accuracy=90.0, scale=1.0, sign=-1.0, blocks=3, images
     network = Measured(subject, records, gates, np.ones(images, dtype=bool))
     set_stiffness(network, choices(images, 40, 0))
     return network
-
-
-def seeds(values):
-    return Arms.against("constant", values)
-
-
-@pytest.mark.parametrize(
-    ("accuracies", "verdict"),
-    [
-        ({"constant": (90.0, 90.1, 89.9), "SE": (92.0, 92.1, 91.9), "StepNet": (93.0, 93.1, 92.9)}, SUPPORTED),
-        ({"constant": (93.0, 93.1, 92.9), "SE": (92.0, 92.1, 91.9), "StepNet": (91.0, 91.1, 90.9)}, CONTRADICTED),
-        ({"constant": (92.0, 92.1, 91.9), "SE": (93.0, 93.1, 92.9), "StepNet": (91.0, 91.1, 90.9)}, SPLIT),
-        ({"constant": (92.0, 92.1, 91.9), "SE": (92.1, 92.0, 91.9), "StepNet": (91.0, 91.1, 90.9)}, FALSE_OF_SOME),
-        ({"constant": (90.0, 92.0, 91.0), "SE": (90.5, 92.0, 91.0), "StepNet": (90.5, 92.5, 91.0)}, UNDECIDED),
-        ({"constant": (90.0,), "SE": (92.0,), "StepNet": (93.0,)}, UNDECIDED),
-        ({"constant": (90.0, 90.1), "SE": (92.0, 92.1), "StepNet": (93.0, 93.1)}, UNDECIDED),
-    ],
-)
-def test_gains_are_judged_over_seeds(accuracies, verdict):
-    found = seeds({name: list(values) for name, values in accuracies.items()})
-    assert study.judge_accuracy(found).verdict == verdict
-    for what, readings in QUANTITIES.items():
-        assert study.COMPARED[what](dict.fromkeys(readings, found)).verdict == verdict
 
 
 def test_networks_without_a_constant_one_are_compared_with_nothing():
@@ -133,33 +82,10 @@ def test_few_stiff_blocks_cannot_be_asked_of_noise(noise):
     assert finding.verdict in OPEN
 
 
-def test_few_stiff_blocks_are_found_where_they_are():
-    chance, stage = np.random.default_rng(0), np.repeat(range(3), 8)
-    networks = []
-    for _ in range(6):
-        nsi = chance.lognormal(0.0, 1.0, (60, 1)) * chance.normal(1.0, 0.01, (60, 24))
-        nsi[np.arange(60), chance.integers(0, 24, 60)] *= 3.0
-        networks.append((nsi, stage))
-    assert judge_few_blocks(shares_of(networks)).verdict == SUPPORTED
-
-
 def test_of_two_counted_blocks_nothing_is_claimed():
     finding = judge_few_blocks(share_stiff_blocks([made("constant", seed) for seed in range(4)]))
     assert finding.verdict == NOT_ASKABLE
     assert "2 counted blocks" in finding.words
-
-
-@pytest.mark.parametrize(("sign", "verdict"), [(-1.0, SUPPORTED), (1.0, CONTRADICTED)])
-def test_gates_are_judged_by_networks(sign, verdict):
-    results = [made("SE", seed, sign=sign, images=30) for seed in range(3)]
-    for seed, one in enumerate(results):
-        chance = np.random.default_rng(seed)
-        one.gates[:] = one.gates + 0.01 * chance.normal(size=one.gates.shape)
-    assert study.EXAMPLE(correlate_gates(results, first_stage=True)).verdict == verdict
-    assert study.EVERYWHERE(correlate_gates([*results, made("constant", 0)])).verdict == verdict
-    few = correlate_gates(results[:2])
-    assert study.EXAMPLE(few).verdict in OPEN
-    assert "n = 2 networks of SE" in study.EXAMPLE(few).words
 
 
 def test_a_step_size_that_stands_still_is_not_counted():
@@ -201,11 +127,6 @@ def test_the_population_is_cited_beside_the_same_claim():
         ("Better: within depth.", "not asked", UNDECIDED),
         ("Attention helps.", SUPPORTED, FALSE_OF_SOME),
     ]
-
-
-def test_a_rule_of_gates_tells_how_many_networks_there_are():
-    found = Gates({of: {"SE": [-0.5, -0.4]} for of in KINDS}, 0, 8)
-    assert study.EVERYWHERE(found).words.startswith("n = 2 networks of SE")
 
 
 def test_differences_are_paired():

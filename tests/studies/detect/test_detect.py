@@ -17,9 +17,7 @@ from studies.lab.measurements import Measurement
 from studies.lab.stiffness import KINDS, QUANTITIES, READINGS, SCALE, SHAPE, TNS
 from studies.lab.verdicts import (
     CONTRADICTED,
-    FALSE_OF_SOME,
     NOT_RUN,
-    SPLIT,
     SUPPORTED,
     TRUE_OF_SOME,
     UNDECIDED,
@@ -86,15 +84,6 @@ def test_the_schedule_grows_with_its_name_and_the_rate_with_the_batch():
         study.schedule("soon")
 
 
-def test_what_coco_needs_is_asked_for(tmp_path):
-    arguments = study.Arguments(data_root=tmp_path, seeds=1, weights=tmp_path)
-    with pytest.raises(ValueError, match=r"resnet50-constant-seed0\.safetensors is not there"):
-        study.plan_runs(arguments)
-    with pytest.raises(ValueError, match="`--depth` must be one of"):
-        study.plan_runs(dataclasses.replace(arguments, depth=20))
-    assert {run.recipe.name for run in study.plan_runs(dataclasses.replace(arguments, weights=None))} == {"coco-1x"}
-
-
 def test_a_run_is_made_once_and_found_again(tmp_path):
     run = study.smoke()[0]
     data = study.scenes(run, tmp_path)
@@ -120,30 +109,6 @@ def test_calibration_leaves_the_detector_as_it_is(tmp_path):
     other = study.calibrate(net, data)
     assert all(torch.equal(x, before[name]) for name, x in net.state_dict().items())
     assert float(other.backbone.stem.bn.running_var.max()) != 1.0
-
-
-@pytest.mark.parametrize(
-    ("gains", "verdict"),
-    [
-        (dict.fromkeys(OTHERS, 1.0), SUPPORTED),
-        (dict.fromkeys(OTHERS, -1.0), CONTRADICTED),
-        ({"se": 1.0, "eca": -1.0}, SPLIT),
-        ({"se": 1.0}, TRUE_OF_SOME),
-        ({"se": -1.0}, FALSE_OF_SOME),
-        ({}, UNDECIDED),
-    ],
-)
-def test_rows_beside_the_plain_one(gains, verdict):
-    assert verdicts(detectors(gains))[0] == verdict
-    assert verdicts(detectors({}, gains))[2] == verdict
-
-
-@pytest.mark.parametrize(
-    ("gains", "verdict"),
-    [({"stepnet": 1.0}, SUPPORTED), ({"se": 1.0}, FALSE_OF_SOME), ({"stepnet": 1.0, "se": 1.0}, TRUE_OF_SOME)],
-)
-def test_the_best_row_is_judged_by_the_rule(gains, verdict):
-    assert verdicts(detectors(gains))[1] == verdict
 
 
 def test_branches_that_are_twice_as_large_change_the_scale_and_not_the_shape():
@@ -210,14 +175,6 @@ def test_the_table_has_a_row_for_each_backbone_and_says_where_no_object_is_of_a_
 def test_the_printed_gains_are_those_the_text_names():
     gains = [round(rows["stepnet"][0] - rows["constant"][0], 1) for rows in study.PRINTED.values()]
     assert gains == [2.9, 3.0]
-
-
-def test_shipped_measurements_are_of_the_design():
-    known = {f"{run.stem}.npz": run for run in study.made_up()}
-    for path in study.SHIPPED.glob("*.npz"):
-        found = measurements.read(path)
-        assert found.specification == known[path.name].specification
-        assert found.numbers["made"]["seconds"] > 0
 
 
 def test_the_page_is_whole_without_any_detector(tmp_path, capsys):

@@ -10,10 +10,15 @@ from torch.nn import functional as F
 
 from netbridge import data as datasets
 from netbridge.train import recipe
+from studies import step_control
+from studies.asr import evidence
 from studies.lab import measurements
 from studies.lab.jobs import Job
 from studies.lab.results import is_current
 from studies.lab.stiffness import READINGS
+from tests.studies.asr.made_up import plan_of, result
+from tests.studies.step_control.step_results import made_up
+from tests.studies.step_control.step_results import plan_of as steps_of
 
 HOW = recipe("digits", epochs=1, evaluate_every=100)
 
@@ -42,14 +47,39 @@ def test_what_is_kept(made):
             assert found.arrays["tns"][place].mean() == pytest.approx(found.tns((of, mu)), rel=1e-2)
 
 
-def test_a_measurement_of_another_run_is_refused(made, tmp_path):
-    found = measurements.find(job_of(0), (made,))
-    measurements.write(found, tmp_path / f"{job_of(7).stem}.npz")
+@pytest.fixture(params=["measurement", "score of step_control", "score of asr"])
+def store(request, made, tmp_path):
+    """Two jobs, the path of a job's result, and the functions that write and find one."""
+    if request.param == "measurement":
+        found = measurements.find(job_of(0), (made,))
+        write, find = (lambda job, path: measurements.write(found, path)), measurements.find
+        return (job_of(0), job_of(7)), (lambda job: tmp_path / f"{job.stem}.npz"), write, find
+    if request.param == "score of asr":
+        planned, write, find = plan_of(tmp_path).part("controls")[:2], result, evidence.find
+    else:
+        scale = steps_of(tmp_path).scale
+        planned, write, find = [step_control.network_of(scale, "se", k) for k in (0, 1)], made_up, step_control.find
+    return planned, (lambda job: tmp_path / f"{job.stem}.json"), (lambda job, path: write(job).write(path)), find
+
+
+def test_a_result_of_another_job_is_refused_and_a_damaged_one_is_named(store, tmp_path):
+    (job, other), place, write, find = store
+    folders = (tmp_path / "nothing", tmp_path)
+    assert find(job, folders) is None
+    path = write(job, place(job))
+    assert find(job, folders) is not None
+    path.rename(place(other))
     with pytest.raises(SystemExit, match="another network"):
-        measurements.find(job_of(7), (tmp_path,))
-    (tmp_path / f"{job_of(8).stem}.npz").write_bytes(b"PK")
-    with pytest.raises(SystemExit, match="damaged"):
-        measurements.find(job_of(8), (tmp_path,))
+        find(other, folders)
+    whole = place(other).read_bytes()
+    for damaged in (
+        whole[:100],
+        b"PK",
+        b"[]" if path.suffix == ".npz" else whole.replace(b"specification", b"specified"),
+    ):
+        path.write_bytes(damaged)
+        with pytest.raises(SystemExit, match=f"{path.name}: damaged"):
+            find(job, folders)
 
 
 def aged(made, place, seed):

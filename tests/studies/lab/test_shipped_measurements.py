@@ -6,6 +6,7 @@ more: their digests leave `SAME_NUMBERS`, and `--remeasure` of the studies measu
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,13 +15,16 @@ import netbridge as nb
 from netbridge.code_digests import ROOT
 from netbridge.data import datasets
 from netbridge.train import scoring
+from studies import detect, population, tns_at_work, tricks
+from studies.asr import design, whole_networks
 from studies.asr import evidence as asr
 from studies.block_stiffness import networks
 from studies.lab import measurements
-from studies.lab.networks import ZOO
+from studies.lab.networks import ZOO, shipped_files
 from studies.lab.results import SAME_NUMBERS
 from tests.studies.asr.made_up import plan_of
 from tests.studies.lab import older_code
+from tests.studies.step_control.step_results import plan_of as steps_of
 
 UNIT = 1e-4  # one unit in the last of five digits, the most that rounding to them moves a number
 
@@ -60,6 +64,61 @@ def test_only_measurements_of_such_code_are_said_to_be_the_same():
         assert ("trained_by" in one) == ("measured_by" in one)
         assert all(len(one[by]) == 12 for by in ("trained_by", "measured_by") if by in one)
     assert {one["measured_by"] for one in made if "measured_by" in one} & SAME_NUMBERS
+
+
+def plan_of_asr() -> dict:
+    """What the default plan finds, and the pictures that were painted."""
+    plan = plan_of("nowhere", dataset="cifar10", depth=20, epochs=None, images=None, seeds=(8,))
+    found = {run.stem: asr.find(run, [asr.SHIPPED]) for run in plan.queue()}
+    pictures = whole_networks.plan_paintings(range(design.FEW))
+    return found | {one.stem: whole_networks.find_painted(one, [asr.SHIPPED]) for one in pictures}
+
+
+def plan_of_steps() -> dict:
+    """Every result that the study shows by default is there."""
+    plans = [
+        steps_of(Path("nowhere"), dataset=name, own=False, images=None, epochs=None) for name in ("cifar10", "digits")
+    ]
+    found = {run.stem: plan.find(run) for plan in plans for run in plan.queue()}
+    assert len(found) > 56
+    assert None not in found.values()
+    return found
+
+
+def plan_of_tns() -> dict:
+    """So that the default shows what is true of one family and not of the other, prunings of both are there."""
+    found = {}
+    for family in tns_at_work.FAMILIES:
+        prunings = {
+            run.stem: run.find((tns_at_work.SHIPPED,)) for run in map(tns_at_work.Pruning, shipped_files(family))
+        }
+        assert len({one.controller for one in prunings.values()}) >= tns_at_work.FEWEST_PRUNED
+        assert all(set(one.accuracy) == set(tns_at_work.ORDERS) for one in prunings.values())
+        found |= prunings
+    planned = [*tns_at_work.weighted_runs("digits"), *tns_at_work.architectures("digits")]
+    return found | found_by(tns_at_work, planned)
+
+
+def found_by(study, planned) -> dict:
+    return {job.stem: measurements.find(job, (study.SHIPPED,)) for job in planned}
+
+
+PLANS = {
+    "asr": plan_of_asr,
+    "detect": lambda: found_by(detect, detect.made_up()),
+    "population": lambda: found_by(population, population.queue()),
+    "step_control": plan_of_steps,
+    "tns_at_work": plan_of_tns,
+    "tricks": lambda: found_by(tricks, tricks.queue()),
+}
+
+
+@pytest.mark.parametrize("study", PLANS)
+def test_what_is_shipped_bears_the_name_of_what_it_holds_and_the_plan_finds_it(study):
+    folder = ROOT / "studies" / "shipped" / study
+    found = {stem: result for stem, result in PLANS[study]().items() if result is not None}
+    assert found.keys() == {path.stem for path in folder.iterdir() if path.suffix in (".json", ".npz")}
+    assert sum(path.stat().st_size for path in folder.glob("*")) < 2e6
 
 
 @pytest.mark.slow

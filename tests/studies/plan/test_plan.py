@@ -106,13 +106,6 @@ def test_the_terminal_shows_lines_of_at_most_a_hundred_columns(tmp_path, capsys,
     assert {row["hours here"] for row in rows} == {""}  # no hours but those that were measured
 
 
-def test_what_is_not_there_is_named(tmp_path):
-    with pytest.raises(SystemExit, match=r"`--table` knows 1, 2, 3.* got 12"):
-        study.main(study.Arguments(out=tmp_path, table=("12",)))
-    with pytest.raises(SystemExit, match="no row of these tables holds nonsense"):
-        study.main(study.Arguments(out=tmp_path, row=("nonsense",)))
-
-
 def test_hours_are_steps_times_their_measured_seconds(monkeypatch):
     """An epoch has as many steps as whole batches, and growing pictures have times of their own."""
     (cell,) = (one for one in cells_of(study.STEP_NET, "1") if (one.row, one.column) == ("SE", "STL-10, ResNet-164"))

@@ -7,17 +7,12 @@ from studies import population as study
 from studies.lab import measurements
 from studies.lab.exhibits import judge
 from studies.lab.statistics import Estimate, kendall_within
-from studies.lab.stiffness import QUANTITIES, READINGS, SCALE, SHAPE, TNS
+from studies.lab.stiffness import READINGS, SCALE, SHAPE, TNS
 from studies.lab.verdicts import (
     BY_READING,
-    CONTRADICTED,
-    FALSE_OF_SOME,
     NO_DIFFERENCE,
     NOT_RUN,
-    OPEN,
-    SPLIT,
     SUPPORTED,
-    TRUE_OF_SOME,
     UNDECIDED,
 )
 from tests.studies.population import planted
@@ -26,30 +21,6 @@ from tests.studies.population import planted
 def verdicts_of(networks, resamples=60):
     said = judge(study.EXHIBITS, study.Evidence.of(networks, resamples))
     return {finding.claim: finding for finding in said}
-
-
-@pytest.mark.parametrize(
-    ("n", "low", "high", "verdict"),
-    [
-        (240, 0.01, 0.2, SUPPORTED),
-        (240, -0.2, -0.01, CONTRADICTED),
-        (240, -0.1, 0.12, NO_DIFFERENCE),
-        (240, -0.1, 0.16, UNDECIDED),
-        (240, -0.16, 0.1, UNDECIDED),
-        (study.FEWEST_NETWORKS - 1, 0.3, 0.6, UNDECIDED),
-        (study.FEWEST_NETWORKS, 0.3, 0.6, SUPPORTED),
-        (240, np.nan, np.nan, UNDECIDED),
-    ],
-)
-def test_the_rule_of_claims_1_and_4(n, low, high, verdict):
-    e = Estimate(0.5 * (low + high), low, high)
-    finding = study.RELATED[TNS, study.WAYS[0]](dict.fromkeys(READINGS, study.Relation(n, 100, e)))
-    assert finding.verdict == verdict
-    assert ("judged from 24 on" in finding.words) == (n < study.FEWEST_NETWORKS)
-    shares = {"TNS": Estimate(0.1, 0, 1), "width": Estimate(0.2, 0, 1)}
-    finding = study.judge_explanation(dict.fromkeys(READINGS, study.Explained(n, e, shares)))
-    assert finding.verdict == verdict
-    assert "10 of the 30 % explained" in finding.words
 
 
 def test_readings_that_disagree_are_named():
@@ -77,31 +48,6 @@ def test_a_relation_that_one_controller_makes_is_none():
 
 
 ABOVE, BELOW, WITHIN = Estimate(2, 1, 3), Estimate(-2, -3, -1), Estimate(0, -1, 1)
-
-
-@pytest.mark.parametrize(
-    ("estimates", "each", "best"),
-    [
-        ((ABOVE, ABOVE), SUPPORTED, CONTRADICTED),
-        ((BELOW, BELOW), CONTRADICTED, SUPPORTED),
-        ((ABOVE, BELOW), SPLIT, SPLIT),
-        ((ABOVE, WITHIN), TRUE_OF_SOME, FALSE_OF_SOME),
-        ((BELOW, WITHIN), FALSE_OF_SOME, TRUE_OF_SOME),
-        ((WITHIN, WITHIN), UNDECIDED, UNDECIDED),
-    ],
-)
-def test_the_rules_of_claims_2_and_3(estimates, each, best):
-    beyond = dict(zip(("SE", "ECA"), estimates, strict=True))
-    compared = study.Arms(dict.fromkeys(("constant", *beyond), [1.0] * study.FEWEST_SEEDS), beyond, "constant")
-    assert study.judge_accuracy(compared).verdict == each
-    assert study.judge_best(compared).verdict == best
-    few = study.Arms(compared.groups | {"ECA": [1.0] * (study.FEWEST_SEEDS - 1)}, beyond, "constant")
-    assert study.judge_accuracy(few).verdict == study.judge_best(few).verdict == UNDECIDED
-    for what, readings in QUANTITIES.items():
-        assert study.COMPARED[what](dict.fromkeys(readings, compared)).verdict == each
-        finding = study.COMPARED[what](dict.fromkeys(readings, few))
-        assert finding.verdict == UNDECIDED
-        assert finding.words.startswith("n = 2 seeds of ECA, and the rule judges from 3 on.")
 
 
 def test_with_nothing_to_compare_nothing_is_run():
@@ -134,18 +80,6 @@ def test_a_population_as_the_paper_has_it_supports_every_claim_about_tns():
 
 def chance(job, noise):
     return {"accuracy": 70 + noise["accuracy"], **{name: noise[name] for name in noise if name != "accuracy"}}
-
-
-@pytest.mark.parametrize(
-    ("plant", "networks", "verdict"),
-    [(paper(-1), 240, CONTRADICTED), (chance, 240, NO_DIFFERENCE), (chance, 30, UNDECIDED)],
-)
-def test_its_opposite_and_chance_and_few_networks_of_chance(plant, networks, verdict):
-    networks = planted.population(plant, planted.QUEUE[:networks], seed=3)
-    related = {reading: study.relate(networks, TNS, study.OVER_ALL, reading, 400) for reading in READINGS}
-    explained = {reading: study.explain_accuracy(networks, reading, 400) for reading in READINGS}
-    for finding in (study.RELATED[TNS, study.OVER_ALL](related), study.judge_explanation(explained)):
-        assert finding.verdict in ({verdict} if verdict != NO_DIFFERENCE else {NO_DIFFERENCE, *OPEN})
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 23])

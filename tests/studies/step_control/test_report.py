@@ -2,24 +2,17 @@
 
 import dataclasses
 import json
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from matplotlib.image import imread
-from scipy import stats
 
-from netbridge import data as datasets
 from netbridge.train.recipes import recipe
 from studies import step_control as study
 from studies.lab import jobs
 from studies.lab.comparisons import seed_deviation, tukey
-from studies.lab.networks import images_or_fallback
-from studies.lab.statistics import LEVEL
-from studies.lab.verdicts import CONTRADICTED, FALSE_OF_SOME, NOT_RUN, SUPPORTED, TRUE_OF_SOME, UNDECIDED, corrected
+from studies.lab.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED, corrected
+from tests.studies import pages
 from tests.studies.step_control.step_results import made_up, plan_of
-
-REAL_LOAD = datasets.load
 
 # What it says and shows.
 
@@ -57,7 +50,9 @@ def shown(tmp_path_factory):
 
 
 def test_the_tables_hold_the_known_numbers(shown):
-    _, numbers = shown
+    out, _ = shown
+    numbers = pages.check(out)
+    assert {path.stem for path in out.glob("*.png")} == {"table4", "nsi_every", "tickets_every"}
     rows = {row["step size"]: row for row in numbers["table4"]}
     assert list(rows) == list(study.CELLS)
     assert rows[study.PLAIN]["accuracy (%)"] == f"{100 - (RIGHT[study.PLAIN] + 2) / 100:.2f}"
@@ -108,13 +103,6 @@ def test_the_papers_column_is_table_4s():
     }
 
 
-def test_differences_below_the_noise_decide_nothing(tmp_path):
-    filled(tmp_path, {name: 1000 + k % 2 for k, name in enumerate(study.CELLS)})
-    found = record_of(tmp_path, part="ablation")["findings"]
-    assert {one["verdict"] for one in found} == {"undecided"}
-    assert "their order may be that of other seeds" in found[0]["words"]
-
-
 SEEDS = (-0.1, 0.1)
 
 
@@ -123,28 +111,6 @@ def around(means, seeds=SEEDS):
 
 
 TABLE = dict.fromkeys(study.CELLS, 80.0)
-
-
-@pytest.mark.parametrize(
-    ("means", "verdict"),
-    [
-        (dict.fromkeys(study.stepnets(TABLE), 90.0), SUPPORTED),
-        (dict.fromkeys(study.stepnets(TABLE), 70.0), CONTRADICTED),
-        ({"Adaptor a": 90.0}, TRUE_OF_SOME),
-        ({"Adaptor a": 70.0}, FALSE_OF_SOME),
-        ({study.SE: 90.0}, UNDECIDED),  # it is shown and not judged
-    ],
-)
-def test_gains_of_stepnet(means, verdict):
-    assert study.judge_gain(around(TABLE | means)).verdict == verdict
-
-
-def test_the_chosen_ones_are_better_where_the_others_are_below():
-    better = around(TABLE | {study.OURS: 90.0})
-    assert study.judge_inputs(better).verdict == study.judge_adaptors(better).verdict == SUPPORTED
-    one = around(TABLE | {"Adaptor d": 90.0, "F(x_t)": 70.0})
-    assert study.judge_adaptors(one).verdict == FALSE_OF_SOME
-    assert study.judge_inputs(one).verdict == TRUE_OF_SOME
 
 
 def placed(seeds=SEEDS, **means):
@@ -172,22 +138,6 @@ def test_tickets_are_judged_under_both_readings_at_once():
 def test_as_well_has_a_margin(of_all, verdict):
     """By the rule before, networks with controllers on all blocks had to be worse."""
     assert study.judge_all(placed(**{study.ALL: of_all})).verdict == verdict
-
-
-def test_what_is_not_there_is_not_run():
-    nothing = {key: [] for key in study.CELLS}
-    for judge in (study.judge_gain, study.judge_inputs, study.judge_adaptors):
-        assert judge(nothing).verdict == NOT_RUN
-    empty = {key: {key: [] for key in study.TICKETS} for key in study.PLACES}
-    for judge in (study.judge_few, study.judge_stiffest, study.judge_all):
-        assert judge(empty).verdict == NOT_RUN
-
-
-def test_one_seed_is_no_verdict(tmp_path):
-    filled(tmp_path, RIGHT, seeds=(1,))
-    found = record_of(tmp_path, seeds=(1,), blocks="every")["findings"]
-    assert {one["verdict"] for one in found} == {"undecided"}
-    assert all("n = 1 seeds of each" in one["words"] for one in found)
 
 
 def test_what_is_missing_is_said_and_the_rest_is_shown(tmp_path, capsys):
@@ -231,24 +181,6 @@ def test_random_blocks_that_are_the_stiffest_are_named(tmp_path):
     assert "With seed 0 the random blocks are the stiffest ones." in found["words"]
 
 
-def test_nothing_at_all_names_the_way_to_it(tmp_path):
-    with pytest.raises(SystemExit, match="--train"):
-        record_of(tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_every_figure_is_in_the_report_and_can_be_seen(shown):
-    out, _ = shown
-    report = (out / "report.md").read_text()
-    pictures = {path.stem for path in out.glob("*.png")}
-    assert pictures == {"table4", "nsi_every", "tickets_every"}
-    for name in pictures:
-        assert f"]({name}.png)" in report
-        colours = imread(out / f"{name}.png")[..., :3]
-        assert (np.ptp(colours, axis=-1) > 0.15).mean() > 0.001, name  # text, axes and grid are grey
-        ElementTree.parse(out / f"{name}.svg")
-
-
 def test_marks_stand_at_the_accuracies_and_squares_on_the_blocks(tmp_path):
     filled(tmp_path, RIGHT)
     plan = plan_of(tmp_path, blocks="every")
@@ -268,58 +200,6 @@ def test_marks_stand_at_the_accuracies_and_squares_on_the_blocks(tmp_path):
 # Its door.
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("ship", "own"), [(True, False), (False, False), (False, True)])
-def test_results_go_and_come_where_they_are_asked_to(tmp_path, monkeypatch, ship, own):
-    shipped, out = tmp_path / "shipped", tmp_path / "out"
-    monkeypatch.setattr(study, "SHIPPED", shipped)
-    trained = []
-
-    def pretended(run, data, work, destination, device, keep):
-        trained.append(run.stem)
-        result = made_up(run)
-        result.write(destination / f"{run.stem}.json")
-        return result
-
-    monkeypatch.setattr(study, "carry_out", pretended)
-    asked = {"part": "ablation", "only": (study.SE,), "seeds": (1,), "train": True, "ship": ship, "own": own}
-    record_of(out, **asked)
-    assert len(trained) == 2
-    assert len(list(shipped.glob("*.json"))) == (2 if ship else 0)
-    assert len(list((out / "runs").glob("*.json"))) == (0 if ship else 2)
-    record_of(tmp_path / "elsewhere", **asked)  # finds what was shipped, unless it is to be left aside
-    assert len(trained) == (2 if ship else 4)
-    made_up(plan_of(out, only=(study.SE,)).cell(study.SE, 0)).write(shipped / f"{trained[-1]}.json")
-    record_of(tmp_path / "third", **{**asked, "ship": False})
-    assert len(trained) == (2 if ship else 6 if own else 5)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"seeds": (-1, 2)}, "`--seeds`"),
-        ({"seeds": (0,)}, "`--seeds`"),
-        ({"few": 0}, "`--few`"),
-        ({"few": 7}, "`--few` must be at most 6"),
-        ({"draws": 0}, "`--draws`"),
-        ({"only": ("Adaptor e",)}, "'Adaptor e'"),
-        ({"depth": 8, "blocks": "counted"}, "`--depth` = 8"),
-        ({"images": 2000, "train": True}, "`--images` must be at most 1297"),
-        ({"draws": 16, "blocks": "every"}, "15 different tickets of 2 among 6 blocks"),
-        ({"part": "ticket", "only": (study.SE,)}, "`--only` with `--part ticket` knows stiffest"),
-        ({"own": True, "ship": True}, "`--ship`"),
-        ({"depth": 15}, "depth"),
-        ({"epochs": 0}, "`epochs` must be at least 1"),
-        ({"recipe": "nope"}, "nope"),
-        ({"ticket_controller": "nope"}, "nope"),
-    ],
-)
-def test_what_cannot_be_done_is_said(tmp_path, change, words):
-    with pytest.raises(SystemExit) as stopped:
-        record_of(tmp_path, **change)
-    assert words in str(stopped.value)
-
-
 def test_the_full_scale_is_the_papers(tmp_path):
     plan = plan_of(tmp_path, dataset="cifar10", epochs=None, images=None, full=True)
     assert (plan.scale.depth, plan.scale.blocks, plan.scale.recipe) == (164, 54, recipe("paper"))
@@ -332,39 +212,7 @@ def test_the_full_scale_is_the_papers(tmp_path):
     assert small.arguments.seeds == (0, 1)
 
 
-def test_without_data_there_are_three_remedies_or_the_digits(tmp_path, monkeypatch):
-    monkeypatch.setattr(datasets, "load", lambda name, root=None: REAL_LOAD(name, root, download=False))
-    arguments = study.fill_in_options(study.Arguments(train=True, data_root=tmp_path))
-    with pytest.raises(SystemExit) as stopped:
-        images_or_fallback("studies.step_control", arguments, "trains on")
-    for remedy in ("1. with a network", "2. put cifar-10", "3. use --dataset digits"):
-        assert remedy in str(stopped.value)
-    data, notice, arguments = images_or_fallback(
-        "studies.step_control", dataclasses.replace(arguments, fallback="digits"), "trains on"
-    )
-    assert data.name == arguments.dataset == "digits"
-    assert notice.startswith("NOT cifar10")
-
-
 # Statistics over seeds.
-
-
-def test_of_two_groups_the_interval_is_students():
-    a, b = [81.0, 82.0, 80.5], [83.0, 82.5]
-    found = tukey("a", {"a": a, "b": b})["b"]
-    student = stats.ttest_ind(b, a).confidence_interval(LEVEL)
-    assert found.value == pytest.approx(np.mean(b) - np.mean(a))
-    assert (found.low, found.high) == pytest.approx((student.low, student.high))
-
-
-def test_more_comparisons_widen_the_intervals():
-    groups = {"a": [81.0, 82.0], "b": [83.0, 82.0], "c": [80.0, 81.0], "d": [80.5, 81.5], "e": [79.0, 80.0]}
-    found = tukey("a", groups)
-    assert set(found) == set("bcde")
-    alone = stats.t.ppf(0.975, 5) * np.sqrt(0.5)  # five groups of two, all of variance 1/2: five degrees of freedom
-    assert found["b"].value == pytest.approx(1.0)
-    assert found["b"].high - found["b"].value > 1.2 * alone
-    assert found["b"].high - found["b"].value == pytest.approx(found["b"].value - found["b"].low)
 
 
 def test_one_seed_gives_no_interval_and_equal_ones_no_complaint():

@@ -162,17 +162,3 @@ def test_the_study_leaves_the_commands_and_says_what_is_left(tmp_path, capsys):
     assert len(lines) == 18
     assert "cifar100" in lines[0]
     assert "Table 1: 0 of 18 networks are there; about 27 hours are left on an RTX 3080." in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"table": (3,)}, "`--table` knows 1, 2, 7"),
-        ({"datasets": ("digits",)}, "none of the tables has the data sets digits"),
-        ({"depth": 20, "recipe": "nope"}, "nope"),
-        ({"seeds": 0}, "`--seeds` must be at least 1"),
-    ],
-)
-def test_what_cannot_be_done_is_said(tmp_path, change, words):
-    with pytest.raises(SystemExit, match=words):
-        study.main(study.Arguments(out=tmp_path, results=(), **change))

@@ -13,15 +13,12 @@ from studies import population
 from studies import tns_at_work as study
 from studies.lab import jobs, measurements, networks
 from studies.lab.comparisons import dunnett
-from studies.lab.stiffness import QUANTITIES, READINGS, SCALE, SHAPE, TNS
+from studies.lab.stiffness import READINGS, SCALE, SHAPE, TNS
 from studies.lab.verdicts import (
     BY_READING,
     CONTRADICTED,
-    FALSE_OF_SOME,
     NO_DIFFERENCE,
-    NOT_RUN,
     SPLIT,
-    SUPPORTED,
     TRUE_OF_SOME,
     UNDECIDED,
 )
@@ -170,38 +167,6 @@ def by_weight(*means, seeds=NOISE):
     return {weight: [mean + x for x in seeds] for weight, mean in zip(sorted(study.WEIGHTS), means, strict=True)}
 
 
-@pytest.mark.parametrize(
-    ("means", "verdict"),
-    [
-        ((5, 4, 3, 2, 1), SUPPORTED),
-        ((1, 2, 3, 4, 5), CONTRADICTED),
-        ((5, 4, 3, 2, 4), SPLIT),  # punished, and larger for it
-        ((5, 3, 3, 3, 1), TRUE_OF_SOME),  # the small weights do nothing that can be told
-        ((3, 3, 3, 4, 3), FALSE_OF_SOME),
-    ],
-)
-def test_does_the_term_move_tns(means, verdict):
-    assert study.judge_term(by_weight(*means)).verdict == verdict
-
-
-@pytest.mark.parametrize(
-    ("means", "verdict"),
-    [
-        ((5, 5, 3, 3, 3), SUPPORTED),
-        ((1, 1, 3, 3, 3), CONTRADICTED),
-        ((5, 3, 3, 3, 3), TRUE_OF_SOME),
-        ((1, 5, 3, 3, 3), SPLIT),
-        ((3, 3, 3, 5, 5), UNDECIDED),  # only the punishments change something
-    ],
-)
-def test_does_rewarding_help(means, verdict):
-    assert study.judge_reward(by_weight(*means)).verdict == verdict
-    few = by_weight(*means, seeds=NOISE[:2])
-    assert study.judge_reward(few).verdict == study.judge_term(few).verdict == UNDECIDED
-    assert study.judge_reward(few).words.startswith("n = 2 seeds of each")
-    assert study.judge_reward({}).verdict == study.judge_term({}).verdict == NOT_RUN
-
-
 def test_one_weight_whose_seeds_lie_far_apart_is_not_taken_for_a_loss():
     """By one deviation for all weights the interval leaves out 0, by its own it does not."""
     groups = {weight: list(np.linspace(89.0, 91.0, 10)) for weight in study.WEIGHTS}
@@ -227,19 +192,6 @@ def architectures(n=36, seed=0, like=None, controllers=6):
         before[key] = accuracy * weight + 0.2 * generator.normal(size=n)
     kinds = np.arange(n) % controllers, np.arange(n) // controllers
     return study.Architectures(before, accuracy, *(one.astype(str) for one in kinds))
-
-
-@pytest.mark.parametrize("what", QUANTITIES)
-@pytest.mark.parametrize(("weight", "verdict"), [(1.0, SUPPORTED), (-1.0, CONTRADICTED)])
-def test_does_tns_before_training_rank(what, weight, verdict):
-    keys = [(what, reading) for reading in QUANTITIES[what]]
-    searched = architectures(like=dict.fromkeys(keys, weight))
-    assert study.RANKING[what](searched, what, 300).verdict == verdict
-    assert study.BETTER[what](searched, what, 300).verdict == verdict
-    few = searched.of(np.arange(36) < 20)
-    for judge in (study.RANKING[what], study.BETTER[what]):
-        assert judge(few, what, 300).verdict == UNDECIDED
-        assert judge(few.of(np.zeros(20, dtype=bool)), what).verdict == NOT_RUN
 
 
 def test_readings_that_disagree_and_a_rival_that_is_as_good():
@@ -273,24 +225,6 @@ def prunings(above_random, above_loss, n=6, family="digits"):
         for x in spread
     ]
     return {family: [study.Pruned(f"c{k}", seed, 90.0, of) for k, of in enumerate(orders) for seed in (0, 1)]}
-
-
-@pytest.mark.parametrize(
-    ("above_random", "above_loss", "verdicts"),
-    [
-        (5.0, 0.0, (SUPPORTED, SUPPORTED)),
-        (-5.0, -5.0, (CONTRADICTED, CONTRADICTED)),
-        (0.0, -1.0, (UNDECIDED, UNDECIDED)),
-        (5.0, -0.5, (SUPPORTED, SUPPORTED)),  # less than a point worse is as good
-    ],
-)
-def test_is_pruning_by_nsi_worth_it(above_random, above_loss, verdicts):
-    judges = study.judge_pruning, study.judge_pruning_by_loss
-    assert tuple(judge(prunings(above_random, above_loss)).verdict for judge in judges) == verdicts
-    assert {judge({}).verdict for judge in judges} == {NOT_RUN}
-    few = [judge(prunings(above_random, above_loss, n=4)) for judge in judges]
-    assert {one.verdict for one in few} == {UNDECIDED}
-    assert all("n = 4 controllers" in one.words for one in few)
 
 
 def test_what_is_true_of_one_family_is_not_said_of_all():

@@ -1,6 +1,5 @@
 """The study of trajectories: verdicts on constructed cases each way, laws, and one run with all it leaves behind."""
 
-import json
 import types
 
 import numpy as np
@@ -11,17 +10,15 @@ import netbridge as nb
 from netbridge import data as datasets
 from studies import trajectory as study
 from studies.lab.networks import Deep, name_subjects, read_subject
-from studies.lab.statistics import Signs, choices, draw_halves, mean_over_networks
+from studies.lab.statistics import choices, draw_halves, mean_over_networks
 from studies.lab.stiffness import READINGS
 from studies.lab.verdicts import (
     BY_READING,
     CONTRADICTED,
-    FALSE_OF_SOME,
     NOT_ASKABLE,
     NOT_RUN,
     SPLIT,
     SUPPORTED,
-    TRUE_OF_SOME,
     UNDECIDED,
 )
 
@@ -35,21 +32,6 @@ PLAINS = {"constant": [0.5, 0.51, 0.49], "StepNet": [0.1]}
 
 
 class TestVerdicts:
-    @pytest.mark.parametrize(
-        ("attention", "verdict"),
-        [
-            ({"SE": [0.2, 0.21], "ECA": [0.3, 0.31]}, SUPPORTED),
-            ({"SE": [0.8, 0.81], "ECA": [0.9, 0.91]}, CONTRADICTED),
-            ({"SE": [0.2, 0.21], "ECA": [0.5, 0.51]}, TRUE_OF_SOME),
-            ({"SE": [0.5, 0.51], "ECA": [0.9, 0.91]}, FALSE_OF_SOME),
-            ({"SE": [0.2, 0.21], "ECA": [0.9, 0.91]}, SPLIT),
-            ({"SE": [0.2, 0.55], "ECA": [0.2, 0.55]}, UNDECIDED),
-            ({"SE": [0.2]}, UNDECIDED),
-        ],
-    )
-    def test_nearer_is_judged_over_seeds(self, attention, verdict):
-        assert study.NEARER([proxy(PLAINS | attention)]).verdict == verdict
-
     def test_nearer_under_every_proxy_and_measure(self):
         near, far = PLAINS | {"SE": [0.2, 0.21]}, PLAINS | {"SE": [0.8, 0.81]}
         assert study.NEARER([proxy(near), proxy(near)]).verdict == SUPPORTED
@@ -64,11 +46,6 @@ class TestVerdicts:
         assert study.NEARER([proxy(close, measures=(study.SHAPE,))]).verdict == SUPPORTED
         assert study.NEARER([proxy(close, measures=(study.SHAPE,))] * 8).verdict == UNDECIDED
 
-    @pytest.mark.parametrize(("slope", "verdict"), [(1, SUPPORTED), (-1, CONTRADICTED)])
-    def test_accumulation(self, slope, verdict):
-        lines = {f"c{number}": [slope * np.arange(8.0) + number] for number in range(6)}
-        assert study.judge_accumulation(dict.fromkeys(study.LEFT, lines)).verdict == verdict
-
     def test_a_line_that_all_networks_share_is_one_observation(self):
         """The null that a sign test over 21 networks took for their word: blocks differ, and not by their depth."""
         common = np.array([1.0, 3.0, 2.0, 5.0, 4.0, 2.5, 6.0])
@@ -77,14 +54,6 @@ class TestVerdicts:
         found = study.judge_accumulation(dict.fromkeys(study.LEFT, lines))
         assert found.verdict == UNDECIDED
         assert "rises in 20 of 20 networks" in found.words
-
-    def test_better_is_a_relation_of_controllers(self):
-        near = {f"c{k}": [0.1 * k, 0.1 * k + 0.01] for k in range(9)}
-        falling = {name: [90 - x for x in values] for name, values in near.items()}
-        assert study.judge_better(dict.fromkeys(study.LEFT, near), falling).verdict == SUPPORTED
-        assert study.judge_better(dict.fromkeys(study.LEFT, near), near).verdict == CONTRADICTED
-        few = {name: falling[name] for name in ("c0", "c1", "c2")}
-        assert study.judge_better(dict.fromkeys(study.LEFT, near), few).verdict == UNDECIDED
 
     @staticmethod
     def shares(*values, controllers=6):
@@ -113,53 +82,10 @@ class TestVerdicts:
         assert study.judge_property(real, shuffled).verdict != SUPPORTED
         assert real["slope", mu]["c0"][0][0] > 0.5  # by the rule before this was support
 
-    @pytest.mark.parametrize(
-        ("ratios", "verdict"), [((3, 5), SUPPORTED), ((1, 1.5), CONTRADICTED), ((1, 5), SPLIT), ((2, 2), UNDECIDED)]
-    )
-    def test_first_blocks(self, ratios, verdict):
-        of = {f"c{k}": [np.array(ratios) * (1 + 0.02 * (k - 2))] for k in range(5)}
-        assert study.judge_first({"NSI": of, "norm": of}).verdict == verdict
-
-    @pytest.mark.parametrize(("sign", "verdict"), [(1, SUPPORTED), (-1, CONTRADICTED)])
-    def test_importance(self, sign, verdict):
-        chance, depth = np.random.default_rng(0), np.arange(8.0)
-        profiles = {name: [(depth, sign * depth + 0.3 * chance.normal(size=8))] for name in ("constant", "SE", "ECA")}
-        assert study.judge_importance(profiles, Signs(0, 0, [])).verdict == verdict
-        assert study.judge_importance({}).verdict == NOT_RUN
-
     def test_importance_that_all_networks_share_is_one_observation(self):
         nsi, rise = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), np.array([2.0, 1.0, 3.0, 6.0, 4.0, 5.0])
         profiles = {name: [(nsi, rise + 0.001 * k)] for k, name in enumerate("abcdefgh")}
         assert study.judge_importance(profiles).verdict == UNDECIDED
-
-    @pytest.mark.parametrize(
-        ("factors", "verdict"),
-        [
-            ((2.0, 2.1, 1.9), SUPPORTED),
-            ((0.5, 0.52, 0.48), CONTRADICTED),
-            ((0.5, 2.0, 1.0), UNDECIDED),
-            ((2.0,), UNDECIDED),
-        ],
-    )
-    def test_features(self, factors, verdict):
-        rises = {
-            f"c{k}": [{study.LARGEST: 0.1 * factor, study.EQUAL: 0.1, study.AS_MANY: 0.0}]
-            for k, factor in enumerate(factors)
-        }
-        assert study.judge_features(rises).verdict == verdict
-
-    @pytest.mark.parametrize(("mean", "verdict"), [(-0.5, SUPPORTED), (0.5, CONTRADICTED), (0.0, UNDECIDED)])
-    def test_along_a_trajectory(self, mean, verdict):
-        seeds = [mean - 0.02, mean, mean + 0.02]
-        assert study.judge_along({"SE": seeds, "StepNet": seeds}, 8).verdict == verdict
-        assert study.judge_along({"SE": seeds}, 2).verdict == NOT_ASKABLE
-        assert study.judge_along({}, 8).verdict == NOT_RUN
-
-    def test_one_network_of_a_kind_decides_nothing(self):
-        """By images as units one SE and one StepNet contradicted Figure 9b."""
-        found = study.judge_along({"SE": [0.09], "StepNet": [0.13]}, 8)
-        assert found.verdict == UNDECIDED
-        assert found.words.startswith("n = 1 seeds of each")
 
 
 class TestStatistics:
@@ -275,65 +201,3 @@ def test_deep_networks_are_judged_where_they_are(networks):
     found = study.finding_along(along, f"On {deep}. ")
     assert f"On {len(along)} ResNet-20 of digits. " in found.words
     assert found.verdict == NOT_ASKABLE  # two counted blocks a stage
-
-
-# A run.
-
-
-@pytest.fixture(scope="module")
-def out(networks, tmp_path_factory):
-    out = tmp_path_factory.mktemp("trajectory")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nb, "tune_allocator", lambda: True)
-        study.main(
-            study.Arguments(
-                dataset="digits",
-                checkpoint=(networks,),
-                controllers=("constant", "se"),
-                images=16,
-                resamples=20,
-                device="cpu",
-                out=out,
-            )
-        )
-    return out
-
-
-@pytest.mark.slow
-def test_every_figure_and_table_is_there(out):
-    pictures = {"courses", "distances", "nearness", "importance", "features", "gate_along", "first_blocks"}
-    assert {path.stem for path in out.glob("*.png")} == pictures
-    tables = {"distances", "importance", "importance_correlations", "features", "property1", "first_blocks"}
-    assert {path.stem for path in out.glob("*.csv")} == tables
-    record = json.loads((out / "record.json").read_text())["numbers"]
-    assert len(record["findings"]) == 9
-    assert record["processor seconds"] > 0
-    assert [row["network"] for row in record["distances"]] == [
-        "SE, seed 1",
-        "SE, seed 0",
-        "constant, seed 1",
-        "constant, seed 0",
-    ]
-    assert record["distances"][0]["NSI distance"] == "the proxy"
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"controllers": ("dia",)}, "There are: ASR(SE) (depth 20, seed 0)"),
-        ({"controllers": ("se",), "seeds": (0,)}, "`--seeds`; the study needs at least 2."),
-        ({"images": 7}, "`--images` must be between 8"),
-        ({"resamples": 1}, "`--resamples`"),
-    ],
-)
-def test_what_cannot_be_done_is_said(networks, tmp_path, change, words):
-    given = {"dataset": "digits", "checkpoint": (networks,), "out": tmp_path, **change}
-    with pytest.raises(SystemExit) as stopped:
-        study.main(study.Arguments(**given))
-    assert words in str(stopped.value)
-
-
-def test_networks_of_one_depth_only(networks, tmp_path):
-    other = nb.save(nb.resnet(14), tmp_path / "resnet14.safetensors", {"seed": 0, "test_accuracy": 0.5})
-    with pytest.raises(SystemExit, match="all networks must have one depth"):
-        study.main(study.Arguments(dataset="digits", checkpoint=(networks, other), out=tmp_path / "out"))
