@@ -2,9 +2,7 @@
 
 import base64
 import importlib.util
-import inspect
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import netbridge as nb
 import odelab as ol
 from docs.site import live
-from docs.site.__main__ import groups, public, reference
 from docs.site.entries import entries, parts
 from tests import browser
 from tests.check_site import complaints
@@ -46,31 +42,6 @@ def test_names_and_texts_of_entries_are_told_apart():
         "code",
         "example",
     ]
-
-
-@pytest.mark.parametrize("package", [ol, nb], ids=["odelab", "netbridge"])
-def test_every_public_name_is_on_exactly_one_page(package):
-    grouped = [name for names in groups(package).values() for name in names]
-    assert sorted(grouped) == sorted(name for name in vars(package) if public(package, name))
-    text = "\n".join(reference().values())
-    for name in grouped:
-        assert len(re.findall(rf"^\.\. auto\w+:: {package.__name__}\.{name}$", text, re.MULTILINE)) == 1
-
-
-@pytest.mark.parametrize("package", [ol, nb], ids=["odelab", "netbridge"])
-def test_the_site_finds_the_parameters_of_every_public_function(package):
-    for name in vars(package):
-        value = getattr(package, name)
-        if public(package, name) and inspect.isfunction(value):
-            listed = {
-                one.strip("*")
-                for kind, body in parts(inspect.getdoc(value))
-                if kind == "entries"
-                for names, _ in body
-                for one in names
-            }
-            asked = {one for one in inspect.signature(value).parameters if not one.startswith("_")}
-            assert asked <= listed, name
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,15 @@ from netbridge.step_sizes.base import REGISTRY
 
 FOLDERS = ("learn", "howto", "explain", "coming_from")
 RUN = [
-    page for page in pages() if "```python" in page.read_text() and (page.parent.name in FOLDERS or page.stem == "faq")
+    page
+    for page in pages()
+    if "```python" in page.read_text() and (page.parent.name in FOLDERS or page.stem in ("faq", "formats"))
 ]
 SLOW = (
     "controller",
     "study",
     "choose_a_method",
+    "formats",
     "fold_and_export",
     "go_on_after_an_interruption",
     "spectrum_of_a_block",

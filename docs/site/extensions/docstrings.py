@@ -8,34 +8,8 @@ import re
 
 from sphinx_gallery.scrapers import figure_rst
 
-import netbridge
-import odelab
 from docs.site.entries import parts
-
-LINKS: dict[str, str] = {}
-for short, module in (("ol", odelab), ("nb", netbridge)):
-    for name in module.__all__ if hasattr(module, "__all__") else vars(module):
-        value = getattr(module, name)
-        if not name.startswith("_") and callable(value) and not inspect.ismodule(value):
-            full = f"{module.__name__}.{name}"
-            LINKS |= {f"{short}.{name}": full, full: full}
-            LINKS.setdefault(name, full)
-
-
-def escaped(text: str) -> str:
-    """Plain text in which stars, bars and trailing underscores are characters and backticks are code or links."""
-    out = ""
-    for piece in re.split(r"(``[^`]*``|`[^`]*`)", text):
-        if piece.startswith("`"):
-            inside = piece.strip("`")
-            bare = re.sub(r"\(.*\)$", "", inside)
-            said = f":py:obj:`{inside} <{LINKS[bare]}>`" if bare in LINKS else f"``{inside}``"
-        else:
-            said = re.sub(r"([\\*|])", r"\\\1", re.sub(r"(\w)_(?!\w)", r"\1\\_", piece))
-        if said and ((out[-1:].isalnum() and said[0] in ":`") or (out.endswith("`") and said[0].isalnum())):
-            out += "\\ "  # a role needs a blank or punctuation on both sides
-        out += said
-    return out
+from docs.site.rst import escaped
 
 
 def rewrite(app, what, name, obj, options, lines):
