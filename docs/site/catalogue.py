@@ -6,6 +6,7 @@ Everything comes from the catalogue or is measured; pictures are kept, and drawn
 import hashlib
 import inspect
 import json
+import textwrap
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,6 +28,10 @@ GROUPS = {  # pages, by the modules of the problems
 }
 RTOL, ATOL = 1e-6, 1e-9
 MEASURED = {"e5": {"t_span": (0.0, 1000.0)}}  # beyond, 1e-9 is far above its concentrations
+LEGEND = (
+    "Grey in the pictures: where stability and not accuracy would choose the steps of an explicit method. Thick lines "
+    "are the stretches on which both steps were measured; the thin grey line is what ``ol.AUTO`` took."
+)
 LONGEST = 60  # lines of a right-hand side that is shown
 
 
@@ -38,7 +43,7 @@ def pages(folder: Path) -> dict[str, str]:
     for title, modules in GROUPS.items():
         slug = title.lower().replace(",", "").replace(" ", "-")
         members = [name for name in factories if module_of(name) in modules]
-        lines = heading(title)
+        lines = [*heading(title), LEGEND, ""]
         for name in members:
             said, row = entry(name, factories[name](), folder)
             lines += said
@@ -78,7 +83,8 @@ def entry(name: str, problem: ol.Problem, folder: Path) -> tuple[list[str], tupl
     lines = [f".. _problem-{name}:", "", *heading(name, "-"), f".. autofunction:: odelab.problems.{name}", ""]
     lines += [text, escaped(found["said"]), "", *pictures]
     start, end = problem.t_span
-    return lines, (str(problem.size), f"{start:g} to {end:.4g}", *found["row"])
+    cells = (f"{start:g} to {end:.4g}", *found["row"])
+    return lines, (str(problem.size), *(cell.replace(" ", "\N{NO-BREAK SPACE}") for cell in cells))
 
 
 def facts(problem: ol.Problem) -> list[str]:
@@ -103,7 +109,7 @@ def facts(problem: ol.Problem) -> list[str]:
 
 def right_hand_side(problem: ol.Problem) -> list[str]:
     """The lines that compute it."""
-    source = inspect.cleandoc(inspect.getsource(unwrap(problem.rhs)))
+    source = textwrap.dedent(inspect.getsource(unwrap(problem.rhs)))
     return code(source) if source.count("\n") < LONGEST else []
 
 

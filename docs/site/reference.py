@@ -33,8 +33,10 @@ def pages() -> dict[str, str]:
                 lines += entry(package, name)
             made[f"{slug}.rst"] = "\n".join(lines)
             listed.append(slug)
-    index = [*heading("Reference"), "Every public name, on one page each.", ""]
-    made["index.rst"] = "\n".join([*index, *contents([*listed, "/problems/index"])])
+    words = (
+        "Every public name, on one page each; those of ``ol.problems`` are among the :doc:`problems </problems/index>`."
+    )
+    made["index.rst"] = "\n".join([*heading("Reference"), words, "", *contents(listed)])
     return made
 
 

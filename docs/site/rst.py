@@ -55,7 +55,7 @@ def escaped(text: str) -> str:
         if said and ((out[-1:].isalnum() and said[0] in ":`") or (out.endswith("`") and said[0].isalnum())):
             out += "\\ "  # a role needs a blank or punctuation on both sides
         out += said
-    return out
+    return re.sub(r"^(\w+\.)(?=\s)", r"\\\1", out)  # "H. Robertson" is no list of an item H
 
 
 def heading(text: str, line: str = "=") -> list[str]:

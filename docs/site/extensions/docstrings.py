@@ -35,6 +35,11 @@ def rewrite(app, what, name, obj, options, lines):
     lines[:] = out
 
 
+def without_private(app, what, name, obj, options, signature, returned):
+    """A signature without what catches unknown arguments, which is nobody's choice."""
+    return re.sub(r", \*\*_\w+", "", signature) if signature else signature, returned
+
+
 def drawn(block, variables, gallery_conf, **_):
     """The figure of an example, which matplotlib's pyplot does not know."""
     figure = variables["example_globals"].get("figure")
@@ -47,4 +52,5 @@ def drawn(block, variables, gallery_conf, **_):
 
 def setup(app):
     app.connect("autodoc-process-docstring", rewrite)
+    app.connect("autodoc-process-signature", without_private)
     return {"parallel_read_safe": True}
