@@ -11,12 +11,15 @@ from netbridge.step_sizes.base import REGISTRY
 
 FOLDERS = ("learn", "howto", "explain", "coming_from")
 RUN = [
-    page for page in pages() if "```python" in page.read_text() and (page.parent.name in FOLDERS or page.stem == "faq")
+    page
+    for page in pages()
+    if "```python" in page.read_text() and (page.parent.name in FOLDERS or page.stem in ("faq", "formats"))
 ]
 SLOW = (
     "controller",
     "study",
     "choose_a_method",
+    "formats",
     "fold_and_export",
     "go_on_after_an_interruption",
     "spectrum_of_a_block",
@@ -57,6 +60,18 @@ def test_a_recipe_is_one_task_and_one_block(page):
     assert text.count("```python") == 1
     assert len(text.splitlines()) <= 45
     assert f"({page.name})" in (DOCS / "howto" / "index.md").read_text()
+
+
+def test_what_needs_torch_says_so():
+    """Recipes on equations, and tutorials before the fourth, run where odelab is installed alone."""
+    needs = re.compile(r"^ *(?:import|from) (?:torch|netbridge|studies)", re.MULTILINE)
+    equations = (DOCS / "howto" / "index.md").read_text().split("## Networks")[0]
+    entries = re.findall(r"^- .*\((\w+\.md)\).*$", equations, re.MULTILINE)
+    lines = [line for line in equations.splitlines() if line.startswith("- [")]
+    for name, line in zip(entries, lines, strict=True):
+        assert bool(needs.search((DOCS / "howto" / name).read_text())) == ("torch" in line), name
+    tutorials = re.findall(r"^\d\. \[.*\]\((\w+\.md)\)", (DOCS / "learn" / "index.md").read_text(), re.MULTILINE)
+    assert [bool(needs.search((DOCS / "learn" / name).read_text())) for name in tutorials] == [False] * 3 + [True] * 3
 
 
 def test_numbers_are_compared_to_the_digits_that_are_shown():

@@ -158,10 +158,10 @@ def compare(other: Path, rounds: int):
             print(f"{'  exact':28} {'':10} {exact:10.3g} {unit:3} {exact / before:6.2f}", flush=True)
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("other", type=Path, nargs="?", help="the folder of the other tree")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured; the best one counts (3)")
     parser.add_argument("--figure", help=argparse.SUPPRESS)
     parser.add_argument("--name", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -169,3 +169,7 @@ if __name__ == "__main__":
         print(json.dumps(measure(given.figure, given.name)))
     else:
         compare(given.other.resolve(), given.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -2,24 +2,18 @@
 
 import argparse
 import hashlib
-import importlib
-import inspect
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from docs import snippets
-from docs.site import live
+from docs.site import catalogue, commands, live, reference
 
 HERE = Path(__file__).parent
 DOCS, ROOT = HERE.parent, HERE.parent.parent
 REPORT = ROOT / "studies" / "lab" / "report"
 OUTSIDE = {"../README.md": "index.md", "../CHANGELOG.md": "changelog.md", "../CONTRIBUTING.md": "contributing.md"}
-PACKAGES = {"odelab": "ol", "netbridge": "nb"}
-HEADING = re.compile(r"^\S.*\n-{3,}\n", re.MULTILINE)
-GROUP = re.compile(r"^ {0,4}([a-z][a-z ]*?) {2,}(?=\S)", re.MULTILINE)
 
 
 def main(arguments=None) -> int:
@@ -53,8 +47,14 @@ def collect(source: Path) -> None:
     for path in (HERE / "extensions").iterdir():
         if path.suffix == ".py":
             copied(path, source / "extensions" / path.name)
-    for name, text in reference().items():
-        put(source / "reference" / name, text)
+    made = {
+        "reference": reference.pages(),
+        "problems": catalogue.pages(source / "problems"),
+        "commands": commands.pages(),
+    }
+    for folder, texts in made.items():
+        for name, text in texts.items():
+            put(source / folder / name, text)
 
 
 def put(path: Path, text: str) -> None:
@@ -109,48 +109,6 @@ def tutorial(path: Path, folder: Path) -> None:
     put(
         folder / path.name, f"{heading}\n\n{{download}}`As a notebook <{path.stem}.ipynb>`, which has been run.\n{rest}"
     )
-
-
-def reference() -> dict[str, str]:
-    """The pages of the reference: one for each group of names in the docstring of a package, and for the others."""
-    pages, listed = {}, []
-    for package, short in PACKAGES.items():
-        module = importlib.import_module(package)
-        for title, names in groups(module).items():
-            slug = f"{package}-{title.replace(' ', '-')}"
-            heading = f"{short}: {title}"
-            lines = [heading, "=" * len(heading), ""]
-            for name in names:
-                value = getattr(module, name)
-                kind = "class" if inspect.isclass(value) else "function" if inspect.isroutine(value) else "data"
-                lines += [f".. auto{kind}:: {package}.{name}", *(["   :members:"] if kind == "class" else []), ""]
-            pages[f"{slug}.rst"] = "\n".join(lines)
-            listed.append(slug)
-    index = "Reference\n=========\n\nEvery public name, on one page each.\n\n.. toctree::\n   :maxdepth: 1\n\n"
-    pages["index.rst"] = index + "".join(f"   {slug}\n" for slug in listed)
-    return pages
-
-
-def groups(module) -> dict[str, list[str]]:
-    """{title: names} of the public names of a package, as its docstring groups them."""
-    sections = HEADING.split(module.__doc__ or "")
-    text = sections[min(1, len(sections) - 1)]  # the first under a heading, where there are headings
-    starts = [*GROUP.finditer(text)]
-    found: dict[str, list[str]] = {}
-    names = [name for name in vars(module) if public(module, name)]
-    for start, following in zip(starts, [*starts[1:], None], strict=True):
-        said = text[start.end() : following.start() if following else len(text)].split("\n\n")[0]
-        mine = [name for name in names if re.search(rf"(?<![\w.]){name}(?!\w)", said)]
-        if mine:
-            found[start[1].strip()] = mine
-            names = [name for name in names if name not in mine]
-    return found | ({"more": names} if names else {})
-
-
-def public(module, name: str) -> bool:
-    value = getattr(module, name)
-    ours = getattr(value, "__module__", None) or type(value).__module__
-    return not name.startswith("_") and not inspect.ismodule(value) and ours.startswith(("odelab", "netbridge"))
 
 
 if __name__ == "__main__":

@@ -44,6 +44,12 @@ def start(main, arguments_type, study: str, doc: str, words: Sequence[str] | Non
 
 def read_arguments(kind, study: str, doc: str, words: Sequence[str] | None = None):
     """The options of the command line. In the help, lines end where the terminal ends and not where the source does."""
+    read: Any = tyro.cli(explained(kind), prog=f"python -m studies.{study}", description=join_lines(doc), args=words)
+    return kind(**{field.name: getattr(read, field.name) for field in dataclasses.fields(kind)})
+
+
+def explained(kind):
+    """The options of a study as tyro reads them: a dataclass with an explanation at each field."""
     explanations = {
         one.arg_name: join_lines(one.description or "")
         for base in reversed(kind.__mro__[:-1])
@@ -54,9 +60,7 @@ def read_arguments(kind, study: str, doc: str, words: Sequence[str] | None = Non
         hint = "" if field.default in (None, ()) else None  # such a default says nothing; None: "(default: ...)"
         option = tyro.conf.arg(help=explanations[field.name], help_behavior_hint=hint)
         fields.append((field.name, Annotated[hints[field.name], option], copy.copy(field)))
-    described = dataclasses.make_dataclass(kind.__name__, fields)
-    read: Any = tyro.cli(described, prog=f"python -m studies.{study}", description=join_lines(doc), args=words)
-    return kind(**{field.name: getattr(read, field.name) for field in dataclasses.fields(kind)})
+    return dataclasses.make_dataclass(kind.__name__, fields)
 
 
 def join_lines(text: str) -> str:

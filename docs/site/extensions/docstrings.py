@@ -8,34 +8,8 @@ import re
 
 from sphinx_gallery.scrapers import figure_rst
 
-import netbridge
-import odelab
 from docs.site.entries import parts
-
-LINKS: dict[str, str] = {}
-for short, module in (("ol", odelab), ("nb", netbridge)):
-    for name in module.__all__ if hasattr(module, "__all__") else vars(module):
-        value = getattr(module, name)
-        if not name.startswith("_") and callable(value) and not inspect.ismodule(value):
-            full = f"{module.__name__}.{name}"
-            LINKS |= {f"{short}.{name}": full, full: full}
-            LINKS.setdefault(name, full)
-
-
-def escaped(text: str) -> str:
-    """Plain text in which stars, bars and trailing underscores are characters and backticks are code or links."""
-    out = ""
-    for piece in re.split(r"(``[^`]*``|`[^`]*`)", text):
-        if piece.startswith("`"):
-            inside = piece.strip("`")
-            bare = re.sub(r"\(.*\)$", "", inside)
-            said = f":py:obj:`{inside} <{LINKS[bare]}>`" if bare in LINKS else f"``{inside}``"
-        else:
-            said = re.sub(r"([\\*|])", r"\\\1", re.sub(r"(\w)_(?!\w)", r"\1\\_", piece))
-        if said and ((out[-1:].isalnum() and said[0] in ":`") or (out.endswith("`") and said[0].isalnum())):
-            out += "\\ "  # a role needs a blank or punctuation on both sides
-        out += said
-    return out
+from docs.site.rst import escaped
 
 
 def rewrite(app, what, name, obj, options, lines):
@@ -61,6 +35,11 @@ def rewrite(app, what, name, obj, options, lines):
     lines[:] = out
 
 
+def without_private(app, what, name, obj, options, signature, returned):
+    """A signature without what catches unknown arguments, which is nobody's choice."""
+    return re.sub(r", \*\*_\w+", "", signature) if signature else signature, returned
+
+
 def drawn(block, variables, gallery_conf, **_):
     """The figure of an example, which matplotlib's pyplot does not know."""
     figure = variables["example_globals"].get("figure")
@@ -73,4 +52,5 @@ def drawn(block, variables, gallery_conf, **_):
 
 def setup(app):
     app.connect("autodoc-process-docstring", rewrite)
+    app.connect("autodoc-process-signature", without_private)
     return {"parallel_read_safe": True}
