@@ -12,17 +12,21 @@ from torch import nn
 
 def tensors(value) -> list[torch.Tensor]:
     """The tensors in nested tuples, lists, mappings and dataclasses."""
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if value is None or isinstance(
-        value, int | float | str
-    ):  # most arguments of operations; a Mapping is looked for long
-        return []
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = [getattr(value, field.name) for field in dataclasses.fields(value)]
-    return [tensor for part in value for tensor in tensors(part)] if isinstance(value, tuple | list) else []
+    found: list[torch.Tensor] = []
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, tuple | list):
+            waiting.extend(reversed(value))
+        elif value is None or isinstance(value, int | float | str):  # most arguments
+            continue
+        elif isinstance(value, dict | Mapping):
+            waiting.extend(reversed(list(value.values())))
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+            waiting.extend(getattr(value, field.name) for field in reversed(dataclasses.fields(value)))
+    return found
 
 
 def first_tensor(value) -> Any:

@@ -2,11 +2,13 @@
 
 import contextlib
 import copy
+import functools
+import operator
 import random
 import sys
 import types
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,8 @@ PLAIN: tuple[type, ...] = (
     *(str, bytes, int, float, complex, type(None), type, types.FunctionType, types.BuiltinFunctionType),
     *(types.ModuleType, types.MethodType, torch.dtype, torch.device, torch.Size),
 )
+MAPPINGS = dict | MutableMapping  # the former is told faster
+CONTAINERS = MAPPINGS | list | set | deque
 TRUSTED = {"torch", "netbridge"}  # packages whose layers never write into their own parameters
 
 
@@ -142,7 +146,8 @@ class Saved:
     """
 
     def __init__(self, net: nn.Module, evaluation: bool = True):
-        self.containers: list[tuple] = []
+        self.containers: list = []
+        self.members: list[Sequence] = []  # of each of them
         self.tensors: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
         self.with_parameters = sum(parameter.nbytes for parameter in net.parameters()) <= PARAMETER_BYTES
         modules = list(net.modules())
@@ -157,28 +162,30 @@ class Saved:
 
     def save(self, net: nn.Module):
         seen: dict[int, object] = {}  # also keeps alive what is known by its id
-        waiting: list[tuple[object, int]] = [(net, 0)]
+        is_plain = functools.cache(lambda kind: issubclass(kind, PLAIN))  # of thousands of attributes
+        waiting: list[tuple[Any, int]] = [(net, 0)]
         while waiting:
             value, depth = waiting.pop()
-            if isinstance(value, PLAIN) or id(value) in seen:
+            if is_plain(type(value)) or id(value) in seen:
                 continue
             seen[id(value)] = value
             if isinstance(value, torch.Tensor):
                 self.save_tensor(value)
             elif isinstance(value, nn.Module):
                 waiting.append((vars(value), 0))
-            elif isinstance(value, MutableMapping | list | set | deque):
+            elif isinstance(value, CONTAINERS):
                 self.save_container(value)
-                parts = value.values() if isinstance(value, MutableMapping) else value
-                waiting.extend((part, depth) for part in parts)
+                if value:
+                    parts = value.values() if isinstance(value, MAPPINGS) else value
+                    waiting += [(part, depth) for part in parts if not is_plain(type(part))]
             elif isinstance(value, tuple | frozenset):
                 waiting.extend((part, depth) for part in value)
             elif depth < NESTED and hasattr(value, "__dict__"):
                 waiting.append((vars(value), depth + 1))
 
     def save_container(self, container):
-        members = list(container.items()) if isinstance(container, MutableMapping) else list(container)
-        self.containers.append((container, members, identities(container)))
+        self.containers.append(container)
+        self.members.append(members_of(container))
 
     def save_tensor(self, tensor: torch.Tensor):
         plain = type(tensor) in (torch.Tensor, nn.Parameter, nn.Buffer) or isinstance(tensor, nn.Parameter)
@@ -188,10 +195,14 @@ class Saved:
             self.tensors.append((tensor, tensor.data, tensor.data.clone()))
 
     def restore(self):
-        for container, members, known in self.containers:
-            if identities(container) != known:
+        for container, members in zip(self.containers, self.members, strict=True):
+            now = members_of(container)
+            if len(now) != len(members) or any(map(operator.is_not, now, members)):
                 container.clear()
-                (container.extend if isinstance(container, list | deque) else container.update)(members)
+                if isinstance(container, MAPPINGS):
+                    container.update(zip(members[: len(members) // 2], members[len(members) // 2 :], strict=True))
+                else:
+                    (container.extend if isinstance(container, list | deque) else container.update)(members)
         with torch.no_grad():
             for tensor, data, kept in self.tensors:
                 if tensor.data_ptr() != data.data_ptr() or tensor.shape != data.shape or tensor.dtype != data.dtype:
@@ -201,7 +212,8 @@ class Saved:
                         data.copy_(kept)
 
 
-def identities(container) -> list[int]:
-    """Which objects a container holds, and in which order."""
-    found = list(map(id, container))
-    return found + list(map(id, container.values())) if isinstance(container, MutableMapping) else found
+def members_of(container) -> Sequence:
+    """Which objects a container holds, and in which order; of a mapping first the keys and then the values."""
+    if not container:
+        return ()  # as most are: no list for each
+    return [*container, *container.values()] if isinstance(container, MAPPINGS) else list(container)

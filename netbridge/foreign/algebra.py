@@ -12,6 +12,7 @@ from netbridge.foreign.vocabulary import EXPANDING, LAYOUTS, RESIZING, TRANSPARE
 
 Polynomial = dict[tuple, float]
 ONE: Polynomial = {(): 1.0}
+ARITHMETIC = {"add", "sub", "mul", "div", "neg", "reciprocal", "sigmoid"}  # 1 - sigmoid(a) is sigmoid(-a)
 DEEPEST = 12  # sums and products within each other
 
 
@@ -84,6 +85,8 @@ class Algebra(Flow):
         if self.is_transparent(i) or self.takes_all(i) or self.broadcasts(i) or self.passes_constant(i):
             source = self.argument(Place(i, (0,)))
             return self.expanded_value(source, depth) if isinstance(source, tuple) else alone
+        if name not in ARITHMETIC:
+            return alone
         pair = [self.argument(Place(i, (k,))) for k in range(min(2, len(operation.operands)))]
         parts: list[Any] = [
             {(): one} if isinstance(one, float) else self.expanded_value(one, depth + 1) if one[0] != "place" else None

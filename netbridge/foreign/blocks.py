@@ -179,8 +179,8 @@ def notes_on_unseen(net: nn.Module, first: Pass, steps: list[Step]) -> list[str]
     seen = {step.module for step in graph.candidates()}
     unseen = [
         name
-        for name, (before, after) in first.ends.items()
-        if type(modules[name]) in classes and before == after and not any(is_within(one, name) for one in seen)
+        for name in first.ends
+        if type(modules[name]) in classes and first.keeps_shape(name) and not any(is_within(one, name) for one in seen)
     ]
     if unseen:
         notes.append(
@@ -204,8 +204,8 @@ def notes_on_unadded(modules: dict[str, nn.Module], first: Pass, steps: list[Ste
     kinds = {kind for kind in kinds if not kind.__module__.startswith("torch.")}
     unseen = [
         name
-        for name, (before, after) in first.ends.items()
-        if type(modules[name]) in kinds and before == after and any(p.ndim > 1 for p in modules[name].parameters())
+        for name in first.ends
+        if type(modules[name]) in kinds and first.keeps_shape(name) and any(p.ndim > 1 for p in modules[name].parameters())
         and not any(is_within(one, name) for one in seen)
     ]  # fmt: skip
     if not unseen:

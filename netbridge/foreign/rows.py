@@ -7,7 +7,7 @@ from netbridge.common.nested_tensors import map_tensors, tensors
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import Step
 from netbridge.foreign.vocabulary import LAYOUTS, POINTWISE, SHAPED, TRANSPARENT
-from netbridge.foreign.watching import Pass, Watching, track_modules
+from netbridge.foreign.watching import Pass, Watching
 
 ROW_BY_ROW = (
     POINTWISE
@@ -77,8 +77,7 @@ def states(net: nn.Module, call, batch, seen: Pass, steps: list[Step]) -> dict[i
     for k, step in enumerate(steps):
         keep = lambda value, k=k, axis=step.axis: found.__setitem__(k, value.movedim(axis, 0).clone())  # noqa: E731
         behind.setdefault(step.addition, []).append(keep)
-    path: list[str] = []
     batch = map_tensors(batch, torch.clone)
-    with track_modules(net, path), Watching(tensors(batch), path, seen.operations, behind=behind) as watching:
+    with Watching(net, tensors(batch), seen.operations, behind=behind) as watching:
         call(net, batch)
     return found if watching.is_complete() else {}

@@ -84,11 +84,12 @@ class Sums(Judging):
             return None
         source = self.dominator[summands[0].branch.place.operation]  # of a stack, not of its sum
         state, identity = self.resolve(source), True
-        if self.is_multiple(summands, {source, state}):
+        terms = self.terms_of(summands, {source, state})
+        if self.is_multiple(terms, {source, state}):
             return None
-        reading = self.read(summands, {source, state}, self.scaling_behind(i)[0])
+        reading = self.read(terms, {source, state}, self.scaling_behind(i)[0])
         if reading is None and (context := self.find_conditional(summands)) is not None:
-            state, reading = context, self.read(summands, {context}, 1.0)
+            state, reading = context, self.read(self.terms_of(summands, {context}), {context}, 1.0)
         if reading is None:
             identity, reading = False, self.read_projection(source, summands)
         if reading is None:
@@ -203,6 +204,10 @@ class Sums(Judging):
         others = tuple(factor for factor, _ in own if factor is not main[0])
         return Term(main[1], Place(*main[0].place), factors=tuple(factors), own=others)
 
+    def terms_of(self, summands: list[Summand], ends: set[int]) -> list[Term]:
+        """The normal form of a sum."""
+        return [term for summand in summands for term in self.terms(term_of(summand), ends)]
+
     def terms(self, term: Term, ends: set[int], deep: bool = True) -> list[Term]:
         """The normal form of what stands at the place of a term: its leaves with their coefficients.
 
@@ -294,9 +299,8 @@ class Sums(Judging):
 
     # the normal form, read
 
-    def read(self, summands: list[Summand], ends: set[int], outer: float) -> Reading | None:
+    def read(self, terms: list[Term], ends: set[int], outer: float) -> Reading | None:
         """Shortcut, slope and step size where the normal form has the state with a coefficient that makes it one."""
-        terms = [term for summand in summands for term in self.terms(term_of(summand), ends)]
         at_state = [term for term in terms if term.leaf in ends and not term.own]
         others = [term for term in terms if term not in at_state]
         if not at_state or len({self.key_of(term)[1] for term in at_state}) > 1 or self.is_rolled(at_state[0]):
@@ -327,9 +331,8 @@ class Sums(Judging):
         tableau, sizes, leaves = self.split_coefficients(branching, ends)
         return Reading(shortcut.place, self.branches(leaves), sizes, scaled, tableau, shortcut.layouts)
 
-    def is_multiple(self, summands: list[Summand], ends: set[int]) -> bool:
+    def is_multiple(self, terms: list[Term], ends: set[int]) -> bool:
         """Is a sum the state times something that is not computed from it, as 0.5 x + x and g x + (1 - g) x are?"""
-        terms = [term for summand in summands for term in self.terms(term_of(summand), ends)]
         alone = all(term.leaf in ends and not term.own for term in terms) and len(set(map(self.key_of, terms))) == 1
         total = self.polynomial(term.factors for term in terms)
         return alone and (set(total) <= {()} or all(term.is_constant for term in terms))

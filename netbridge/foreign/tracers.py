@@ -17,7 +17,7 @@ from netbridge.foreign.graph import number_names, stages
 from netbridge.foreign.operations import is_within
 from netbridge.foreign.probes import Probe
 from netbridge.foreign.solvers import SolverSteps, solving
-from netbridge.foreign.watching import Pass, Watching, track_modules
+from netbridge.foreign.watching import Pass, Watching
 from netbridge.recording.record import INCREMENT, SLOPE, Places
 from netbridge.recording.recorder import Recorder
 
@@ -84,18 +84,13 @@ class StepTracer:
             for k, step in enumerate(self.steps):
                 for operation, is_before, probe in Probe(k, step, recorder, self.operations).looks():
                     (before if is_before else behind).setdefault(operation, []).append(probe)
-            path: list[str] = []
             taken = SolverSteps(recorder, self.is_named)
-            with (
-                track_modules(self.net, path),
-                Watching(tensors(batch), path, self.operations, before, behind, taken) as watching,
-            ):
+            with Watching(self.net, tensors(batch), self.operations, before, behind, taken) as watching:
                 output = self.call(self.net, batch)
             if watching.is_complete():
                 self.arrange(taken)
                 return output
-            outputs = [n for t in tensors(output) if isinstance(n := watching.number(t), int)]
-            self.read(Pass(watching.operations, outputs, {}, self.choices))
+            self.read(watching.written(output, self.choices))
         raise ValueError(OTHER_WAY.format(f"{ATTEMPTS} passes of one batch went different ways"))
 
     def arrange(self, taken: SolverSteps):

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
 from netbridge.common import batches
@@ -19,7 +20,7 @@ from netbridge.common.nested_tensors import first_tensor, tensors
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import UNSEEN, Operation
 from netbridge.foreign.solvers import watch_solvers
-from netbridge.foreign.vocabulary import LAYOUTS, LIKE, TRANSPARENT, describe, is_number
+from netbridge.foreign.vocabulary import LAYOUTS, LIKE, TENSORLESS, TRANSPARENT, describe, is_number
 
 PASSED_BY = tuple(os.path.join(os.path.dirname(path), "") for path in (__file__, torch.__file__))
 SPELLED_OUT = nn.modules.transformer.__file__  # of torch's own modules, in which there are sums
@@ -30,12 +31,17 @@ class Pass:
 
     operations  in the order they ran
     outputs     the numbers of those that made what the network returned
-    ends        the shapes of a sample before and after each module that ran
+    ends        the operations behind the first tensors that each module that ran was given and returned
     choices     what the caller decides
     """
 
-    def __init__(self, operations: list[Operation], outputs: list[int], ends: dict[str, tuple], choices=None):
+    def __init__(self, operations: list[Operation], outputs: list[int], ends: dict[str, list], choices=None):
         self.operations, self.outputs, self.ends, self.choices = operations, outputs, ends, choices
+
+    def keeps_shape(self, module: str) -> bool:
+        """Did a module that ran return a tensor of the shape that it was given?"""
+        shapes = [None if i is None else self.operations[i].shape for i in self.ends[module]]
+        return None not in shapes and shapes[0] == shapes[1]
 
     def graph(self) -> Graph:
         return self.analysed
@@ -53,22 +59,25 @@ def signature_of(operation: Operation) -> tuple:
 class Watching(TorchFunctionMode):
     """Writes down the torch functions of a pass that return tensors, and lets probes look at them.
 
-    inputs      the tensors that go into the network, operation 0
-    modules     the names of the modules whose forward is running, kept by `track_modules`
+    net         the network
+    inputs      the tensors that go into it, operation 0
     expected    the operations of an earlier pass; where this one leaves their way, `same_way` becomes False
     before      probes by the number of the operation whose arguments they look at: probe(arguments)
     behind      probes by the number of the operation whose result they look at: probe(result)
     steps       a `SolverSteps`, which is told of the steps of solvers
     """
 
-    def __init__(
-        self, inputs: list[torch.Tensor], modules: list[str], expected=None, before=None, behind=None, steps=None
-    ):
+    def __init__(self, net: nn.Module, inputs: list[torch.Tensor], expected=None, before=None, behind=None, steps=None):
         super().__init__()
         self.solvers = watch_solvers(self, steps)
-        self.modules, self.expected, self.before, self.behind = modules, expected, before or {}, behind or {}
+        self.names = {id(module): name for name, module in net.named_modules()}
+        self.modules: list[str] = []  # whose forward is running
+        self.ends: dict[str, list] = {}
+        self.otherwise: dict[int, tuple] = {}  # shape and repetition of expected operations, where they are others here
+        self.expected, self.before, self.behind = expected, before or {}, behind or {}
         self.same_way = expected is not None
         self.operations = [Operation("input", (), shape=tuple(inputs[0].shape), whole=is_whole(inputs[0]))]
+        self.images = inputs[0].shape[0]
         self.inside: set[int] | None = None  # within a solver: the operations whose numbers it has taken
         self.numbers: dict[int, tuple[weakref.ref, int]] = {}
         self.sharing: dict[int, list[weakref.ref]] = {}  # the numbered tensors by the memory they lie in
@@ -77,11 +86,31 @@ class Watching(TorchFunctionMode):
 
     def __enter__(self):
         self.solvers.__enter__()
+        leave = register_module_forward_hook(self.leave, always_call=True)
+        self.hooks = register_module_forward_pre_hook(self.enter), leave
         return super().__enter__()
 
     def __exit__(self, *error):
         super().__exit__(*error)
+        for hook in self.hooks:
+            hook.remove()
         self.solvers.__exit__(*error)
+
+    def enter(self, module: nn.Module, args):
+        if (name := self.names.get(id(module))) is not None:
+            self.modules.append(name)
+            self.ends[name] = [self.number(first_tensor(args)), None]
+
+    def leave(self, module: nn.Module, args, output):
+        if (name := self.names.get(id(module))) is not None and self.modules:
+            self.ends[self.modules.pop()][1] = self.number(first_tensor(output))
+
+    def written(self, result, choices=None) -> Pass:
+        """The pass, which returned this."""
+        for i, (shape, again) in self.otherwise.items():
+            self.operations[i] = self.operations[i]._replace(shape=shape, again=again)
+        outputs = [n for t in tensors(result) if isinstance(n := self.number(t), int)]
+        return Pass(self.operations, outputs, self.ends, choices)
 
     def give_number(self, tensor: torch.Tensor, number: int):
         if self.number(tensor) is None and (memory := memory_of(tensor)) is not None:
@@ -107,17 +136,16 @@ class Watching(TorchFunctionMode):
             self.give_number(tensor, len(self.operations))
             self.operations.append(operation)
 
-    def number_unseen(self, tensor: torch.Tensor):
-        """Give a tensor with the first axis of the images that no torch function returned an operation of its own."""
-        batch = self.operations[0].shape[:1]
-        if (
-            self.number(tensor) is None
-            and tensor.ndim > 1
-            and tensor.shape[:1] == batch
-            and type(tensor) is torch.Tensor
-        ):
-            self.give_number(tensor, len(self.operations))
+    def number_or_unseen(self, tensor: torch.Tensor) -> Any:
+        """The operation that a tensor comes from.
+
+        One with the first axis of the images that no torch function returned gets an operation of its own.
+        """
+        number = self.number(tensor)
+        if number is None and type(tensor) is torch.Tensor and tensor.ndim > 1 and len(tensor) == self.images:
+            self.give_number(tensor, number := len(self.operations))
             self.operations.append(Operation(UNSEEN, (), shape=tuple(tensor.shape), module=self.module()))
+        return number
 
     @contextlib.contextmanager
     def stand_for(self, name: str):
@@ -165,6 +193,8 @@ class Watching(TorchFunctionMode):
         raw = getattr(func, "__name__", "")
         if raw == "__get__":  # a property, such as x.mT
             raw = getattr(getattr(func, "__self__", None), "__name__", raw)
+        if raw in TENSORLESS:
+            return func(*args, **kwargs)
         if raw == "glu":
             return self.take_apart(func, types, args, kwargs)
         if raw in ("var_mean", "std_mean"):
@@ -172,47 +202,45 @@ class Watching(TorchFunctionMode):
         name, arguments = describe(raw, args, kwargs)
         taken = args[:1] if name in LIKE else args[1:] if name == "copy" else args
         given = tensors(taken if name in LIKE else (taken, kwargs))
-        for tensor in given:
-            self.number_unseen(tensor)
-        inputs: Any = tuple(n for t in given if (n := self.number(t)) is not None)
+        inputs: Any = tuple(n for t in given if (n := self.number_or_unseen(t)) is not None)
         count, module = len(self.operations), self.module()
         repeat = repeating(func, args[1:], kwargs)
         ahead = self.ahead()
-        if ahead is not None and signature_of(ahead) == (name, inputs, module):
-            for probe in self.before.get(count, ()):
-                probe(arguments, repeat)
-        operands = tuple(map(self.number, arguments))
+        if ahead is not None and signature_of(ahead) != (name, inputs, module):
+            ahead = None
+        for probe in self.before.get(count, ()) if ahead is not None else ():
+            probe(arguments, repeat)
         result = func(*args, **kwargs)
         in_place = raw.startswith(("__i", "__setitem")) or (raw.endswith("_") and not raw.endswith("__"))
-        made = first_tensor(result)
-        if made is None and raw == "__setitem__" and isinstance(args[0], torch.Tensor):
-            made = result_of = args[0]
-        else:
-            result_of = result
-        if made is None:
+        returned = result if raw != "__setitem__" else args[0]
+        results = tensors(returned)
+        if not results:
             return result
+        made = results[0]
         if name in ("view_as", "reshape_as"):
             repeat = repeating(torch.Tensor.reshape, (made.shape,), {})
-        if ahead is not None and signature_of(ahead) == (name, inputs, module):
-            again = ahead.again and repeat
-            operation = ahead if ahead.shape == made.shape else ahead._replace(shape=tuple(made.shape), again=again)
+        if ahead is not None:
+            operation = ahead
+            if ahead.shape != made.shape:
+                self.otherwise[count] = tuple(made.shape), ahead.again and repeat
         else:
             self.same_way = False
             numbers = tuple(float(a) if is_number(a) else None for a in arguments)
             details = repr([shown(value) for value in (*arguments, *sorted(kwargs.items()))])
             constants = tuple(map(self.constant, (*arguments, *kwargs.values())))
+            operands = tuple(map(self.number, arguments))
             operation = Operation(
                 name, inputs, operands, tuple(made.shape), module, in_place, numbers, is_whole(made), details,
-                constants, len(tensors(result_of)) > 1, repeat if name in LAYOUTS else None, line_of_user(),
+                constants, len(results) > 1, repeat if name in LAYOUTS else None, line_of_user(),
             )  # fmt: skip
         self.operations.append(operation)
-        for tensor in tensors(result_of):
+        for tensor in results:
             self.give_number(tensor, count)
         if args and made is args[0] and (in_place or name not in LAYOUTS | TRANSPARENT):  # these may return their own
             self.pass_on_change(made, count)
         if self.same_way:
             for probe in self.behind.get(count, ()):
-                probe(result_of)
+                probe(returned)
         return result
 
     def take_apart(self, glu, types, args, kwargs):
@@ -275,48 +303,14 @@ def line_of_user() -> str:
     return ""
 
 
-@contextlib.contextmanager
-def track_modules(net: nn.Module, path: list[str], ends: dict[str, tuple] | None = None):
-    """Keeps in `path` the names of the modules whose forward is running, and in `ends` the shapes at their ends."""
-
-    def enter(name, args):
-        path.append(name)
-        if ends is not None:
-            ends[name] = (sample_shape(args), None)
-
-    def leave(name, output):
-        if path:
-            path.pop()
-        if ends is not None and name in ends:
-            ends[name] = (ends[name][0], sample_shape(output))
-
-    with contextlib.ExitStack() as stack:
-        stack.callback(path.clear)
-        for name, module in net.named_modules():
-            if not isinstance(module, torch.jit.ScriptModule):  # takes no hooks, and hides its operations anyway
-                before = module.register_forward_pre_hook(lambda _, args, name=name: enter(name, args))
-                after = module.register_forward_hook(lambda _, a, out, name=name: leave(name, out), always_call=True)
-                stack.callback(before.remove)
-                stack.callback(after.remove)
-        yield path
-
-
-def sample_shape(value) -> tuple[int, ...] | None:
-    tensor = first_tensor(value)
-    return None if tensor is None else tuple(tensor.shape[1:])
-
-
 def watch_pass(net: nn.Module, call, batch, choices=None) -> Pass:
     """One pass of `batch`, written down."""
-    path: list[str] = []
-    ends: dict[str, tuple] = {}
     known = "torchdiffeq" in sys.modules
-    with track_modules(net, path, ends), Watching(tensors(batch), path) as watching:
+    with Watching(net, tensors(batch)) as watching:
         result = call(net, batch)
-        outputs = [n for t in tensors(result) if isinstance(n := watching.number(t), int)]
     if not known and "torchdiffeq" in sys.modules:  # imported by this pass, which therefore saw its sums
         return watch_pass(net, call, batch, choices)
-    return Pass(watching.operations, outputs, ends, choices)
+    return watching.written(result, choices)
 
 
 def memory_of(tensor: torch.Tensor) -> int | None:

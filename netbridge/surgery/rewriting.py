@@ -16,7 +16,7 @@ from netbridge.common.preservation import independent_copy
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import Place
 from netbridge.foreign.tracers import is_within
-from netbridge.foreign.watching import Watching, track_modules
+from netbridge.foreign.watching import Watching
 from netbridge.layers.absorb import has_hooks
 from netbridge.surgery.symbolic import NotTraceable, argument_of
 
@@ -106,9 +106,8 @@ def read_program(module: nn.Module, arguments: dict[str, Any]) -> fx.GraphModule
 def match(program: fx.GraphModule, arguments, graph: Graph, name: str) -> dict[int, fx.Node]:
     """The node of each operation that the module did in the pass `graph`."""
     wanted = [i for i, one in enumerate(graph.operations) if i and is_within(one.module, name)]
-    path: list[str] = []
     given = [value.clone() if isinstance(value, torch.Tensor) else value for value in arguments.values()]
-    with track_modules(program, path), Watching(tensors(given), path) as watching:
+    with Watching(program, tensors(given)) as watching:
         numbered = Numbered(program, watching)
         try:
             numbered.run(*given)
