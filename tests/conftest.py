@@ -1,7 +1,7 @@
 """For every test: the same random examples on every run, and Ctrl-C as a terminal would deliver it.
 
-Three Hypothesis profiles. `settled` (the default, `make test` and CI) draws the same examples every time, so that a red
-test is the fault of the change. `explore` (`make explore`) draws fresh ones and many more; what it finds is kept in
+Three Hypothesis profiles. `settled` (the default, `make test` and CI) draws the same few examples every time, so that a
+red test is the fault of the change. `explore` (`make explore`) draws fresh ones and many more; what it finds is kept in
 `.hypothesis/` until it is mended and written down as an example. HYPOTHESIS_PROFILE chooses another.
 """
 
@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 # of the time that it takes to compile a kernel.
 gc.set_threshold(50_000, 20, 10)
 
-settings.register_profile("settled", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("settled", max_examples=30, deadline=None, derandomize=True, print_blob=True)
 settings.register_profile(
     "explore",
     deadline=None,

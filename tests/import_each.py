@@ -5,9 +5,11 @@ module is imported in a fork of that process. Of our own code, a fork holds only
 module in a fresh interpreter: the packages in which the module lies. A module that its package has loaded by itself
 needs no fork.
 
-Run as `python -P tests/import_each.py LIBRARY,... PACKAGE ...` with the packages' folder in PYTHONPATH, each package
-behind those that it imports: `import odelab` is done once ahead of all forks for the packages behind it, which saves
-most of the time. It changes nothing, because Python runs `odelab/__init__.py` to its end before any module of odelab.
+Run as `python -P tests/import_each.py LIBRARY,... PACKAGE LIBRARY,... PACKAGE ...` with the packages' folder in
+PYTHONPATH, each package behind those that it imports, and behind the libraries that take long, "" for none: a fork of a
+process without torch takes half the time. `import odelab` is done once ahead of all forks for the packages behind it,
+which saves most of the time. It changes nothing, because Python runs `odelab/__init__.py` to its end before any module
+of odelab.
 
 For every module a line of JSON is printed: its name, and the traceback of its failure, "" where there is none.
 """
@@ -53,10 +55,10 @@ def visit_in_a_fork(name: str) -> None:
 
 
 def main(libraries: list[str], packages: list[str]) -> None:
-    for library in libraries:
-        importlib.import_module(library)
     gc.disable()  # a collection would touch, and so copy, the memory that forks share
     for number, package in enumerate(packages):
+        for library in filter(None, libraries[number].split(",")):
+            importlib.import_module(library)
         visit_in_a_fork(package)
         with contextlib.suppress(BaseException):  # the fork has reported it
             importlib.import_module(package)
@@ -66,4 +68,4 @@ def main(libraries: list[str], packages: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main([name for name in sys.argv[1].split(",") if name], sys.argv[2:])
+    main(sys.argv[1::2], sys.argv[2::2])

@@ -11,27 +11,21 @@ import pytest
 from tests.clock import HANGS
 from tests.test_architecture import PACKAGES, ROOT
 
-LIBRARIES = (
-    "matplotlib.pyplot",
-    "numba",
-    "PIL.Image",
-    "rich.progress",
-    "safetensors.torch",
-    "scipy.integrate",
-    "scipy.sparse.linalg",
-    "scipy.stats",
-    "torch.utils.data",
-    "torchdiffeq",
-    "tyro",
-)  # loaded once ahead of all modules, because they take long; any other is loaded by each module that imports it
+LIBRARIES = {
+    "odelab": "scipy.integrate,scipy.sparse.linalg,numba,matplotlib.pyplot",
+    "netbridge": "PIL.Image,rich.progress,safetensors.torch,torch.utils.data,torchdiffeq",
+    "studies": "scipy.stats,tyro",
+}  # loaded once ahead of a package, because they take long; any other is loaded by each module that imports it
 SCRIPT = ROOT / "tests" / "import_each.py"
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork a process")
 
 
-def import_each(root: Path, packages, libraries=()) -> dict[str, str]:
+def import_each(root: Path, packages) -> dict[str, str]:
     """What each module of the packages below a folder says when it is imported first and alone; "" is a success."""
-    command = [sys.executable, "-P", str(SCRIPT), ",".join(libraries), *packages]
+    command = [sys.executable, "-P", str(SCRIPT)]
+    for package in packages:
+        command += [LIBRARIES.get(package, ""), package]
     environment = os.environ | {"PYTHONPATH": str(root)}
     done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 0, done.stderr
@@ -55,7 +49,7 @@ def write_package(root: Path, **files: str) -> None:
 
 
 def test_every_module_can_be_imported_first():
-    outcomes = import_each(ROOT, PACKAGES, LIBRARIES)
+    outcomes = import_each(ROOT, PACKAGES)
     failures = "\n".join(f"import {name}\n{failure}" for name, failure in outcomes.items() if failure)
     assert not failures, f"these modules cannot be the first that a program imports:\n{failures}"
     assert outcomes.keys() == set().union(*(modules(ROOT, package) for package in PACKAGES))

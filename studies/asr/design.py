@@ -10,6 +10,7 @@ first. Seeds are the outer loop everywhere: when training stops early, every arm
 """
 
 import dataclasses
+import functools
 import re
 from typing import Any, Literal
 
@@ -53,6 +54,7 @@ class Arm:
         return tuple((last_scale(depth) if name == LAST_SCALE else name, value) for name, value in self.start)
 
 
+@functools.cache
 def reduction_for(depth: int) -> int:
     """The reduction with which SE on a ResNet of so many layers has the paper's 4, 8 and 16 hidden units.
 
@@ -69,6 +71,7 @@ def branch_of(depth: int) -> nb.Branch:
     return nb.Branch(1, 1, 1, bottleneck, post_activation=True).eval()
 
 
+@functools.cache
 def last_scale(depth: int) -> str:
     """A pattern of names: the scales of the last normalisations of all branches of a ResNet of so many layers.
 

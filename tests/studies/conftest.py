@@ -9,6 +9,7 @@ import netbridge as nb
 from netbridge import data as datasets
 from netbridge.data import datasets as origins
 from netbridge.step_sizes.base import REGISTRY
+from odelab.plot import style
 from studies.lab import definitions
 
 
@@ -81,3 +82,12 @@ def own(tmp_path):
     REGISTRY.pop("halved", None)
     for known in (definitions.networks, definitions.datasets, definitions.sources, definitions.in_files):
         known.clear()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def coarse_figures():
+    """Figures have as many dots as a test needs: fewer take less time to draw and to write."""
+    before = style.SETTINGS["savefig.dpi"]
+    style.SETTINGS["savefig.dpi"] = 100
+    yield
+    style.SETTINGS["savefig.dpi"] = before

@@ -82,7 +82,12 @@ def test_a_step_that_is_altered():
     assert_alike_on_both(compute, ROUNDING)
 
 
-@pytest.mark.parametrize("case", FOREIGN)
+ALIKE = ("bottlenecks", "timm's", "EfficientNet's", "MobileNet-V3's", "inverted residuals", "torch's encoder")
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow) if case in ALIKE else case for case in FOREIGN]
+)
 def test_insert_and_merge(case):
     make, shape, _ = FOREIGN[case]
     is_sum = case == "RepVGG's"  # behind which only a constant can stand

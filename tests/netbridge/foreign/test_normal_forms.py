@@ -39,7 +39,7 @@ def forms(draw):
 
 
 @hypothesis.given(form=forms(), seed=some.integers(0, 10**6))
-@hypothesis.settings(deadline=None, max_examples=60)
+@hypothesis.settings(deadline=None, max_examples=25)
 def test_every_spelling_of_a_normal_form_is_read_alike(form, seed):
     slope, moved, size, output = literal(form)
     net, x = network(form, seed)

@@ -11,7 +11,7 @@ from tests.netbridge.foreign.random_networks import literal, networks
 
 
 @hypothesis.given(drawn=networks(), batch_size=some.sampled_from([None, 2, 3]))
-@hypothesis.settings(deadline=None, max_examples=40)
+@hypothesis.settings(deadline=None, max_examples=20)
 def test_the_index_of_a_network_is_the_literal_one(drawn, batch_size):
     net, x = drawn
     wanted = literal(copy.deepcopy(net), x)

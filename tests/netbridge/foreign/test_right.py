@@ -134,10 +134,17 @@ FORMS = [
     for dtype in (torch.float64, torch.float32, torch.bfloat16)
     if dtype != torch.bfloat16 or name not in NO_HALVES
 ]
+OFTEN = [(torch.float64, 3), (torch.bfloat16, 1)]
 
 
-@pytest.mark.parametrize("images", [1, 3])
-@pytest.mark.parametrize(("name", "dtype"), FORMS)
+@pytest.mark.parametrize(
+    ("name", "dtype", "images"),
+    [
+        pytest.param(*form, images, marks=() if (form[1], images) in OFTEN else pytest.mark.slow)
+        for form in FORMS
+        for images in (1, 3)
+    ],
+)
 def test_what_was_right_is_what_the_network_says_itself(name, dtype, images):
     net = network(name, dtype)
     for scale in (1e-3, 1.0, 1e3):

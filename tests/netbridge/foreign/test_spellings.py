@@ -30,7 +30,9 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "variant", [pytest.param(one, marks=pytest.mark.slow) if one in ("small", "single") else one for one in VARIANTS]
+)
 @pytest.mark.parametrize("name", GROUPS)
 def test_what_is_decided_does_not_depend_on_the_numbers(name, variant):
     def decided(number, dtype=torch.float64, scale=1.0, images=3, zero=False):

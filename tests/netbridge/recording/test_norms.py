@@ -90,7 +90,7 @@ def test_every_way_gives_the_same_bits(size, channels_last, power):
 
 
 @of_any_size
-@hypothesis.settings(deadline=None, max_examples=25)
+@hypothesis.settings(deadline=None, max_examples=10)
 def test_the_loop_that_also_adds_is_torchs_operations(size, channels_last, power):
     state, slope = torch.randn(2, *size) * 10.0**power
     if channels_last:

@@ -316,8 +316,9 @@ class TestWholeJacobians:
         np.testing.assert_allclose(operator.matvec(v), J @ v, atol=1e-10)
         np.testing.assert_allclose(operator.rmatvec(v), J.T @ v, atol=1e-10)
 
-    @pytest.mark.parametrize("part", ["residual", "block"])
-    @pytest.mark.parametrize("controller", ["constant", "se", "stepnet", "dia"])
+    @pytest.mark.parametrize(
+        ("controller", "part"), [("constant", "block"), ("se", "residual"), ("stepnet", "block"), ("dia", "residual")]
+    )
     def test_norms_are_those_of_the_dense_matrix(self, controller, part):
         block = block_of(controller, seed=2)
         x = state_of(block, seed=2)
@@ -364,9 +365,10 @@ class TestWholeJacobians:
         assert single.max_re == pytest.approx(double.max_re, abs=1e-9)
         assert next(net.parameters()).dtype == torch.float64
 
-    @pytest.mark.parametrize("values", ["full", "extremes"])
-    @pytest.mark.parametrize("part", ["residual", "block"])
-    @pytest.mark.parametrize("ours", [True, False])
+    @pytest.mark.parametrize(
+        ("values", "part", "ours"),
+        [("full", "residual", True), ("full", "block", False), ("extremes", "block", True)],
+    )
     def test_fused_attention_is_differentiated_on_the_cpu(self, values, part, ours):
         class Attention(nn.Module):
             def __init__(self):

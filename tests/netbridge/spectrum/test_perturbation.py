@@ -121,7 +121,7 @@ BRANCHES = {
 
 
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
-@pytest.mark.parametrize("size", [1e-3, 1.0])
+@pytest.mark.parametrize("size", [pytest.param(1e-3, marks=pytest.mark.slow), 1.0])
 @pytest.mark.parametrize("case", BRANCHES)
 def test_no_perturbation_grows_beyond_the_bound_of_any_layer(case, size):
     torch.manual_seed(0)

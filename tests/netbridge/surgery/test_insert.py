@@ -80,7 +80,7 @@ ACTIVATED = {  # the block, the end of the name of the place, and of the layer t
 }
 
 
-@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("training", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", ACTIVATED)
 def test_behind_an_activation(case, training):
     """The step size stands behind it, as a trace says, and goes into the layer before it where it is not negative."""
@@ -213,7 +213,7 @@ def test_a_rewritten_network_is_copied_and_pickled_as_it_is():
 
 
 @pytest.mark.parametrize("case", NETWORKS)
-@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("training", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_insert_then_merge(case, training):
     make, shape, ends = NETWORKS[case]
     net = foreign.shaken(networks.lively(make())).double().train(training)

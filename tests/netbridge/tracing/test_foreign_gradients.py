@@ -76,8 +76,11 @@ def make(case, training):
     return net, torch.randn(shape, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("of", ["slope", "increment"])
-@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize(
+    ("training", "of"),
+    [(False, "slope"), (True, "increment")]
+    + [pytest.param(*one, marks=pytest.mark.slow) for one in ((False, "increment"), (True, "slope"))],
+)
 @pytest.mark.parametrize("case", NETWORKS)
 def test_gradients_are_those_of_central_differences(case, training, of):
     """Along a random direction in all weights. So short a way crosses no kink of a ReLU; rounding is 1e-9 of it."""

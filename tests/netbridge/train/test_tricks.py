@@ -31,6 +31,7 @@ TRICKS = {
     "float16": {"float16": True, "bfloat16": False},
 }
 ALL = {key: value for changes in TRICKS.values() for key, value in changes.items()}
+OTHERWISE = [name for name in TRICKS if any(ALL[key] != value for key, value in TRICKS[name].items())]  # than in ALL
 
 
 def run(changes, path=None, **options):
@@ -49,7 +50,14 @@ def test_it_changes_the_network(trick, plain):
     assert not runs.same(run(TRICKS[trick]), plain)
 
 
-@pytest.mark.parametrize("changes", [*TRICKS.values(), ALL], ids=[*TRICKS, "all"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ALL,
+        *(TRICKS[name] if name in OTHERWISE else pytest.param(TRICKS[name], marks=pytest.mark.slow) for name in TRICKS),
+    ],
+    ids=["all", *TRICKS],
+)
 def test_stopped_and_gone_on_with_it_ends_with_the_same_bits(changes, tmp_path):
     path = tmp_path / "net.safetensors"
     run(changes, path, stop_after=1)

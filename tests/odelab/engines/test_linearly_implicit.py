@@ -237,7 +237,7 @@ def test_an_event_inside_a_huge_step_is_found(method):
     problem = ol.problems.robertson().replace(t_span=(0.0, 1e7))
     low = ol.Event(lambda t, u, params: u[0] - 0.01, terminal=True)
     sol = ol.solve(problem, method, ol.adaptive(1e-6, 1e-12), events=low, engine="python")
-    fine = ol.solve(problem, ol.RODAS5P, ol.adaptive(1e-8, 1e-14), events=low, engine="python")
+    fine = ol.solve(problem, ol.RODAS5P, ol.adaptive(1e-8, 1e-14), events=low)
     assert sol.status == "event"
     assert sol.h[-2] > 1e4
     np.testing.assert_allclose(sol.t[-1], fine.t[-1], rtol=2e-4)

@@ -17,7 +17,7 @@ from tests.odelab.kernels.kernel_cases import small_systems
 
 SYSTEMS = small_systems()
 EXPLICIT = [method for method in ol.METHODS.values() if method.embedded]
-few = pytest.mark.slow
+OFTEN = [(ol.DOPRI5, "pi42"), (ol.BS32, "h211b")]
 
 
 def swinging(t, u, params):
@@ -42,16 +42,25 @@ def assert_equal_bits(problem, method, controller, **options):
     np.testing.assert_array_equal(lanes.u[[0, 2]], [one.end_u, one.end_u])
 
 
-@pytest.mark.parametrize("law", ["pi42", "h211b", pytest.param("h321", marks=few), pytest.param("i", marks=few)])
 @pytest.mark.parametrize(
-    "method", [m if m in (ol.DOPRI5, ol.BS32) else pytest.param(m, marks=few) for m in EXPLICIT], ids=lambda m: m.name
+    ("method", "law"),
+    [
+        pytest.param(method, law, marks=() if (method, law) in OFTEN else pytest.mark.slow)
+        for method in EXPLICIT
+        for law in ("pi42", "h211b", "h321", "i")
+    ],
+    ids=lambda one: getattr(one, "name", one),
 )
 def test_explicit_methods(method, law):
     for problem in (SYSTEMS["van_der_pol"], SYSTEMS["hires"], SWINGING):
         assert_equal_bits(problem, method, ol.adaptive(1e-4, 1e-6, law))
 
 
-@pytest.mark.parametrize("method", [ol.ROS2, ol.RODAS4, ol.RODAS5P, ol.ESDIRK43], ids=lambda method: method.name)
+@pytest.mark.parametrize(
+    "method",
+    [ol.RODAS4, ol.ESDIRK43, *(pytest.param(one, marks=pytest.mark.slow) for one in (ol.ROS2, ol.RODAS5P))],
+    ids=lambda method: method.name,
+)
 def test_methods_with_a_jacobian(method):
     for problem in (SYSTEMS["van_der_pol"], SYSTEMS["brusselator backwards"], SWINGING):
         assert_equal_bits(problem, method, ol.adaptive(1e-3, 1e-5))
@@ -66,7 +75,11 @@ def test_a_rejected_attempt_forms_no_second_jacobian(method):
     assert (run.jacobians, run.factorisations) == (run.steps, run.steps + run.rejected)
 
 
-@pytest.mark.parametrize("method", [ol.RK4, ol.DOPRI5, ol.RODAS4, ol.ESDIRK43], ids=lambda method: method.name)
+@pytest.mark.parametrize(
+    "method",
+    [ol.RK4, ol.RODAS4, *(pytest.param(one, marks=pytest.mark.slow) for one in (ol.DOPRI5, ol.ESDIRK43))],
+    ids=lambda method: method.name,
+)
 def test_fixed_steps(method):
     assert_equal_bits(SWINGING, method, ol.fixed(0.05))
 

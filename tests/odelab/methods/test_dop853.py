@@ -184,7 +184,7 @@ def test_stability_boundaries():
 def test_its_free_estimate_of_h_rho_finds_the_spectral_radius():
     problem = ol.problems.stiff_linear().replace(t_span=(0.0, 0.2))
     run = ol.solve(problem, METHOD, ol.adaptive(1e-5, 1e-8))
-    late = run.step_t[:-1] > 0.05
+    late = slice(np.searchsorted(run.step_t, 0.05), -1)  # the end cuts the last step so short that rounding is left
     np.testing.assert_allclose(run.h_rho[late], 1000.0 * run.h[late], rtol=1e-3)
     assert METHOD.twin_stages == (11, 12)
     assert "held back by stability" in run.message

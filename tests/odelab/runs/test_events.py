@@ -228,7 +228,7 @@ def test_a_gap_in_the_domain_is_no_crossing():
     assert calls[0] < 40 * run.steps
 
 
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(level=st.floats(-0.99, 0.99), tolerance=st.sampled_from([1e-2, 1e-5, 1e-9]))
 def test_crossings_of_a_level_alternate_and_interlace(level, tolerance):
     def above(t, u, params):

@@ -169,7 +169,7 @@ def test_a_time_of_switching_has_a_derivative_where_an_event_marks_it():
     mark = ol.Event(lambda t, u, params: t - params[0], change=lambda t, u, params: u)
     for rhs, span in itertools.product((after, from_then_on), ((0.0, 2.0), (2.0, 0.0))):
         problem = ol.Problem(rhs, [1.0], span, params=(0.7, 3.0))
-        for method, stops in itertools.product((ol.DOPRI5, ol.RODAS4, ol.AUTO), (None, [0.7])):
+        for method, stops in ((ol.DOPRI5, None), (ol.RODAS4, [0.7]), (ol.AUTO, None)):
             given = {"events": mark, "tstops": stops, "sensitivities": ol.wrt(params=[0])}
             sol = ol.solve(problem, method, ol.adaptive(1e-8, 1e-10), **given)
             exact = -3.0 * np.exp(0.7 - 2.0) if span[1] else 3.0 * np.exp(0.7)

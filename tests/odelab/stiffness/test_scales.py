@@ -197,5 +197,5 @@ def test_s_of_a_fast_oscillation_is_near_zero_although_stability_binds(real):
     problem = ol.problems.forced_linear(((real, -1000.0), (1000.0, real)))
     t1 = problem.t_span[1]
     assert abs(ol.soderlind(problem.jacobian(0.0, problem.u0, problem.params)) * t1) <= 10.0
-    run = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-3, 1e-6), engine="python")
+    run = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-3, 1e-6))
     assert run.steps > 0.5 * t1 * 1000.0  # a step of h |lambda| about 1, for a solution that needs some tens

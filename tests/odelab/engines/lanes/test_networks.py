@@ -29,7 +29,7 @@ def chain(n):
 
 
 @pytest.mark.parametrize("method", [ol.RODAS4, ol.DOPRI5], **NAMED)
-@pytest.mark.parametrize("n", [12, 40])
+@pytest.mark.parametrize("n", [12, pytest.param(40, marks=pytest.mark.slow)])
 def test_in_place_ensembles_run_in_lanes_as_those_in_component_form(n, method):
     """12 species had 43 ms a run in plain Python, and 0.02 ms in lanes."""
     rates = np.array(chain(n)[0].params) * np.exp(0.3 * np.random.default_rng(0).standard_normal((5, 2 * n - 2)))

@@ -16,7 +16,7 @@ CONTROL = ol.adaptive(1e-5, 1e-8)
 RELAXATION = ol.problems.van_der_pol(mu=10.0).replace(t_span=(0.0, 30.0))
 RATES = np.geomspace(0.5, 1000.0, 150)[np.random.default_rng(0).permutation(150), None]  # more runs than are in flight
 TINY = {"robertson": 1e-3, "e5": 1e-14}  # times smaller tolerances where the smallest components need it
-FEW = ("forced_linear", "robertson")
+FEW = ("robertson",)
 SMALL = 24  # components of the problems that are made without loops
 
 

@@ -124,7 +124,7 @@ def test_events_and_projections_are_plain_pythons():
 TURNS = {"i": ol.adaptive(1e-5, 1e-7, "i"), "pi": ol.adaptive(1e-5, np.geomspace(1e-8, 1e-7, 34), "pi")}
 
 
-@pytest.mark.parametrize("law", TURNS)
+@pytest.mark.parametrize("law", ["pi", pytest.param("i", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", [ol.DOPRI5, pytest.param(ol.RKF45, marks=pytest.mark.slow)], ids=lambda m: m.name)
 def test_refused_steps_and_a_record_that_grows(method, law):
     kernel, plain = both(RELAXING, method, TURNS[law])
