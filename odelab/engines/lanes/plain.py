@@ -1,6 +1,7 @@
 """One run after the other through `odelab.solve`, for ensembles that cannot run in lanes."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,12 @@ def one_by_one(runs: Runs, engine: str, report) -> tuple[Found, str, list]:
     found = empty_arrays(starts, problem.t_span[0], wanted, runs.maxima, switches=method.switches)
     if runs.timetable is not None:
         found.times[:] = runs.timetable.spans[:, 0]
-    options = {"t_eval_by": runs.by, "max_steps": runs.max_steps, "exact": runs.exact, "t_eval": runs.wanted}
+    options: dict[str, Any] = {
+        "t_eval_by": runs.by,
+        "max_steps": runs.max_steps,
+        "exact": runs.exact,
+        "t_eval": runs.wanted,
+    }
     options |= {"events": runs.events, "project": runs.project}
     for i in range(len(starts)):
         if not (np.isfinite(starts[i]).all() and (params is None or np.isfinite(params[i]).all())):

@@ -8,7 +8,6 @@ import numpy as np
 
 from odelab.control.controllers import Controller
 from odelab.engines.lanes.rounds import Timetable
-from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
 
 
@@ -29,7 +28,7 @@ class Runs:
     """
 
     problem: Problem
-    method: StepMethod
+    method: Any
     controller: Controller
     starts: Any = None
     sets: np.ndarray | None = None

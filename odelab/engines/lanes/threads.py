@@ -14,6 +14,7 @@ import numpy as np
 from odelab.engines.lanes.result import Found, Left, empty_arrays
 from odelab.engines.lanes.rounds import OWN
 from odelab.engines.lanes.runs import Runs
+from odelab.engines.rows import aligned_rows
 from odelab.kernels import store
 from odelab.kernels.attempt import fixed_names, fixed_values
 from odelab.kernels.interior.watching import watched_of
@@ -75,7 +76,7 @@ def prepare(runs: Runs) -> Prepared:
     problem, method, controller = runs.problem, runs.method, runs.controller
     maxima, exact, own = runs.maxima, runs.exact, () if runs.timetable is None else OWN
     traced = store.slopes_of(problem)
-    options = {"rows": method.switches, "maxima": maxima, "windowed": bool(own)}
+    options: dict[str, Any] = {"rows": method.switches, "maxima": maxima, "windowed": bool(own)}
     wanted = wanted_of(problem, method, controller, traced, exact=exact)
     wanted = [one._replace(asked=one.asked._replace(**options)) for one in wanted]
     names, points, asked = traced.parameters.names, "" if runs.wanted is None else runs.by, wanted[0].asked
@@ -157,7 +158,8 @@ def work_through(text, task: Task, queue, portion, starts, params, found: Found,
     About every SLICE seconds the kernel returns; then `told()` is called and `stop` is checked.
     """
     _, lanes = compiled(text)
-    block = table_on_a_cache_line(task.tall, LANES)
+    block = aligned_rows(task.tall, LANES)
+    block[:] = 0.0
     block.view(np.int64)[list(task.indices)] = NOBODY
     share = np.array([0, 0, portion, 0])  # as `odelab.kernels.loops.lanes.SHARE` names them
     nothing = np.zeros(1)
@@ -176,14 +178,6 @@ def work_through(text, task: Task, queue, portion, starts, params, found: Found,
         elapsed = time.perf_counter() - began
         sweeps = min(max(256, int(sweeps * min(8.0, SLICE / max(elapsed, 1e-6)))), 1 << 40)
         told()
-
-
-def table_on_a_cache_line(rows: int, columns: int) -> np.ndarray:
-    """A table of zeros that begins where a cache line does."""
-    line = 8  # numbers
-    numbers = np.zeros(rows * columns + line)
-    first = (-numbers.ctypes.data // numbers.itemsize) % line
-    return numbers[first : first + rows * columns].reshape(rows, columns)
 
 
 def available() -> int:

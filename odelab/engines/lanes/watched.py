@@ -127,7 +127,7 @@ class Watcher:
     def of(self, run: int) -> Followed:
         if run not in self.followed:
             sets = self.runs.sets
-            changes = {} if sets is None else {"params": tuple(sets[run].tolist())}
+            changes: dict[str, Any] = {} if sets is None else {"params": tuple(sets[run].tolist())}
             problem = self.problem.piece(*self.problem.t_span, self.problem.u0, **changes)
             self.followed[run] = Followed(problem, self.watched)
         return self.followed[run]

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from odelab.engines.not_compilable import ASKED, NotCompilable
 from odelab.engines.numba import cache
-from odelab.engines.numba.fingerprint import Fingerprint, Unseen, Watch, fingerprint
+from odelab.engines.numba.fingerprint import Fingerprint, Unseen, fingerprint
 from odelab.engines.numba.one_source import kernel_of
 from odelab.engines.numba.request import Request
+from odelab.functions.watch import Watch
 from odelab.right_hand_side import name_of
 
 # How many kernels are kept under their names. One of them also serves another function with the same fingerprint, such

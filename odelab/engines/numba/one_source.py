@@ -81,7 +81,7 @@ def slopes_of(rhs, request: Request):
         return out
 
     def of_components(t, u, params):
-        slopes = rhs(t, to_fixed_tuple(u, n), params)
+        slopes = rhs(t, to_fixed_tuple(u, n), params)  # type: ignore[call-arg]
         if len(slopes) != n:
             raise RightHandSideError(ANOTHER_NUMBER)
         return np.array(slopes, dtype=np.float64)
