@@ -209,7 +209,7 @@ def is_refused(problem, method) -> bool:
 
 
 def by_numba(problem, method, controller, project, dense, untraceable: str) -> Engine:
-    """The engine of the layout that suits a run; raises `NotCompilable` where there is none.
+    """The engine of a run that numba compiles; raises `NotCompilable` where there is none.
 
     untraceable    why the run is not made as a graph
     """
@@ -245,7 +245,7 @@ def refuse(problem, method, reason, above: int):
 def allowance(problem, method, controller, project) -> int:
     """How many attempts are made in plain Python before numba compiles."""
     request, size = plan_for(problem, method, controller, project).request, problem.size
-    work = GENERIC_WORK if request.layout == "generic" else ARRAY_WORK if request.form == ARRAY else WORK
+    work = GENERIC_WORK if not method.adapts_stages else ARRAY_WORK if request.form == ARRAY else WORK
     if request.form == ARRAY:
         size = size // ARRAYS
     return max(1, work // max(size, 32))

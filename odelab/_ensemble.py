@@ -127,6 +127,7 @@ def ensemble(
     """
     from odelab.engines.lanes import causes, executors, plain, rounds  # with what runs lanes
     from odelab.engines.lanes import threads as threaded
+    from odelab.engines.lanes.runs import Runs
     from odelab.engines.lanes.watched import Watcher
 
     refuse_unknown(ensemble, _unknown, inspect.signature(solve).parameters)
@@ -180,12 +181,13 @@ def ensemble(
         reason = ONE_METHOD
     if reason is None and watched and maxima:
         reason = "lanes know `maxima` without `events` alone"
+    varied = None if params is None else sets
+    settings = (watched, project, maxima, max_steps, exact)
+    asked = Runs(problem, method, controller, starts, varied, times, t_eval_by, timetable, *settings)
     prepared = None
     if reason is None:
         try:
-            names = () if timetable is None else rounds.OWN
-            settings = (t_eval_by, maxima, max_steps, exact, names, watched, project)
-            prepared = threaded.prepare(problem, method, controller, times, *settings)
+            prepared = threaded.prepare(asked)
         except Untraceable as refusal:
             reason = str(refusal)
     if prepared is not None and prepared.parameters.builds_in and params is not None:
@@ -201,20 +203,14 @@ def ensemble(
                 return executors.run_in_pieces(executor, text, now, starts, rows, report, left)
             return threaded.run(text, now, starts, rows, threads, report, left)
 
-        varied, has_own = None if params is None else sets, timetable is not None
-        followed = (watched, project, task.rows, rows, varied, has_own, t_eval_by, exact)
-        watcher = Watcher(problem, method, controller, *followed) if watched else None
+        watcher = Watcher(asked, task.rows, rows) if watched else None
         everything = timetable or rounds.timetable(problem, len(starts), None, None, None, always=bool(watched))
         if everything is None:
             found = run_lanes(starts, rows, times)
         else:
-            going = rounds.Rounds(
-                run_lanes, everything, has_own, starts, rows, maxima, max_steps, watcher, method.switches
-            )
-            found = going.run()
-        options = (t_eval_by, max_steps, exact, timetable, watcher, events, project)
-        plain.finish_alone(found, problem, method, controller, starts, varied, times, *options)
-        causes.diagnose(found, starts, varied, problem, method, controller)
+            found = rounds.Rounds(run_lanes, asked, everything, rows, watcher).run()
+        plain.finish_alone(found, asked, watcher)
+        causes.diagnose(found, asked)
         runs = named_arrays(found, reported, "compiled", problem, method, controller)
         runs.events = None if watcher is None else watcher.records(len(runs))
         return with_warning(runs)
@@ -226,23 +222,7 @@ def ensemble(
     alone = watched or project is not None
     if engine == "compiled" and not alone and obstacle_to_lanes(problem, method, controller) is None:
         raise NotCompilable(f"{ASKED} cannot compile {name_of(problem.rhs)}: {reason}.")
-    found, engine, records = plain.one_by_one(
-        problem,
-        method,
-        controller,
-        starts,
-        None if params is None else sets,
-        times,
-        t_eval_by,
-        maxima,
-        max_steps,
-        engine,
-        exact,
-        report,
-        timetable,
-        events,
-        project,
-    )
+    found, engine, records = plain.one_by_one(asked, engine, report)
     runs = named_arrays(found, reported, engine, problem, method, controller)
     runs.events = records if watched else None
     return with_warning(runs)

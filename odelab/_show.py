@@ -6,6 +6,7 @@ import textwrap
 from odelab._choice import obstacle_to_graph, obstacle_to_lanes
 from odelab._solve import check_arguments, taking_a_mass
 from odelab.control.controllers import Controller, adaptive
+from odelab.engines.numba.obstacles import parts_of_run
 from odelab.graph.nodes import Untraceable
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
@@ -42,7 +43,6 @@ def show_kernel(
     ...
     """
     from odelab.engines.kernel_text import graph_text
-    from odelab.engines.numba.module import text_of_run
 
     controller = adaptive() if controller is None else controller
     check_arguments(problem, method, controller, "compiled", 1)
@@ -59,7 +59,7 @@ def show_kernel(
     if reason is not None:
         if layout is not None:
             raise ValueError(f"there is no such kernel: {reason}.")
-        text, functions = text_of_run(problem, method, controller, reason)
+        functions, text = parts_of_run(problem, method, controller, reason)
     for function in dict.fromkeys(functions):
         print(source_of(function))
     print(text)

@@ -2,6 +2,7 @@
 
 from odelab._choice import is_large
 from odelab.control.controllers import Controller
+from odelab.engines.lanes.runs import Runs
 from odelab.engines.lanes.threads import prepare
 from odelab.engines.large import LargeEngine, module_and_advance
 from odelab.graph.arithmetic import lines_of
@@ -20,7 +21,7 @@ SOURCES = {STATE: "the state", PARAMETERS: "the parameters", CONSTANTS: "the con
 def graph_text(problem: Problem, method, controller: Controller, layout: str | None, ir: bool) -> str:
     """The arithmetic of an attempt, or the IR of the kernel."""
     if layout == "lanes" and ir:
-        return prepare(problem, method, controller, None, "dense", False, 1, False).text
+        return prepare(Runs(problem, method, controller)).text
     if layout is None and is_large(problem, method):
         return text_of_large(problem, method, controller, ir)
     traced, asked = store.slopes_of(problem), asked_of(problem, method, controller)

@@ -59,13 +59,6 @@ class Chunk(NamedTuple):
         return self._replace(u=self.u[:0], slope=None)
 
 
-def no_steps(state: State, status: int, evaluations: int) -> Chunk:
-    """A chunk without steps."""
-    none = np.zeros(0)
-    rows = np.zeros((0, len(state.u)))
-    return Chunk(status, state, none, none, rows, rows, none, 0, evaluations)
-
-
 class Record(NamedTuple):
     """The accepted steps of a whole run: their ends t (m+1,), u (m+1, n) where kept, and what is known of each step."""
 

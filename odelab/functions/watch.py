@@ -16,11 +16,11 @@ INTERPOLANTS = ("c", "x", "y")  # attributes of SciPy's interpolants that hold n
 class Watch:
     """Everything that a function has read from outside, as `odelab.functions.tracing.Trace.reached` lists it.
 
-    function   the function itself
+    function   the function itself; None where everything is noted by its owner
     reached    pairs of a function that reads a place again, and the object that was there
     """
 
-    def __init__(self, function: Callable, reached: list[tuple[Callable, Any]]):
+    def __init__(self, function: Callable | None, reached: list[tuple[Callable, Any]]):
         self.places = reached
         self.contents: list[tuple[Any, Callable, Any]] = []
         self.known: dict[int, Any] = {}
@@ -33,11 +33,16 @@ class Watch:
         if read is None or id(value) in self.known:
             return
         self.known[id(value)] = value
-        parts = read(value)
-        self.contents.append((value, read, parts))
+        parts = self.note(value, read)
         if isinstance(parts, list):
             for part in parts:
                 self.look_into(part)
+
+    def note(self, value, read: Callable):
+        """Note what read(value) tells of an object now, and return it."""
+        parts = read(value)
+        self.contents.append((value, read, parts))
+        return parts
 
     def is_unchanged(self) -> bool:
         """Are the same objects in the same places, and is in them what was in them?"""

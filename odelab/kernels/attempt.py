@@ -57,6 +57,10 @@ class Asked(NamedTuple):
     pivots: bool = True
     mass: tuple | None = None
 
+    def tolerance(self, graph: Graph):
+        """The absolute tolerance as inputs of a graph, one for all components or one for each."""
+        return graph.inputs("atol", self.n) if self.vector_tolerance else graph.input("atol")
+
 
 class Attempt(NamedTuple):
     """The graph of an attempt.
@@ -271,7 +275,7 @@ def control(asked: Asked, graph: Graph) -> tuple[Callable, Callable, Any, dict[s
         count = graph.input("count")
         numbers = (graph.input("t0"), graph.input("h"), count)
         return closed(feedback.propose_counted), closed(feedback.accept_finite), Counted(*numbers), {"count": count}
-    atol = graph.inputs("atol", asked.n) if asked.vector_tolerance else graph.input("atol")
+    atol = asked.tolerance(graph)
     largest = graph.input("largest") if asked.limited else math.inf
     settings = controllers.settings_of(asked.law, asked.method.error_order, graph.input("rtol"), atol, largest)
     wanted = {name: graph.input(name) for name in remembered(asked)}

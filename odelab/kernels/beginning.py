@@ -29,13 +29,12 @@ def beginning(asked: Asked, slopes_at: Callable, graph: Graph, params) -> dict[s
     first["largest_rho"] = graph.constant(-1.0)  # below the square of any
     if asked.law is None:
         return first | {"evaluations": graph.constant(1)}
-    atol = graph.inputs("atol", asked.n) if asked.vector_tolerance else graph.input("atol")
     copies = Trace()
     slopes_at = slopes_at if algebra is None else algebra.slopes(slopes_at)
     span_and_state: Any = (t0, t1, u, slope if algebra is None else slopes_at(t0, u, params))
     start = Start(asked.method, slopes_at, params, *span_and_state)
     find = joined(graph, copies.copy(controllers.initial_step))
-    found, evaluations = find(start, graph.input("rtol"), atol)
+    found, evaluations = find(start, graph.input("rtol"), asked.tolerance(graph))
     told = given > 0.0
     span = t1 - t0
     largest = graph.input("largest") if asked.limited else math.inf

@@ -1,47 +1,48 @@
-"""The derivatives of functions, by NumPy's names: one table for dual numbers in plain Python and in compiled code."""
+"""The derivatives of functions, by NumPy's names: one table for dual numbers in plain Python and for graphs."""
 
 from collections.abc import Callable
 
 import numpy as np
 
-# The derivative of a function of one number x, in terms of x and of its value v. Plain Python takes `math` for NumPy.
-OF_ONE = {
-    "exp": "v",
-    "expm1": "v + 1.0",
-    "log": "1.0 / x",
-    "log1p": "1.0 / (1.0 + x)",
-    "log2": "1.4426950408889634 / x",
-    "log10": "0.4342944819032518 / x",
-    "sqrt": "0.5 / v",
-    "sin": "math.cos(x)",
-    "cos": "-math.sin(x)",
-    "tan": "1.0 + v * v",
-    "arcsin": "1.0 / math.sqrt(1.0 - x * x)",
-    "arccos": "-1.0 / math.sqrt(1.0 - x * x)",
-    "arctan": "1.0 / (1.0 + x * x)",
-    "sinh": "math.cosh(x)",
-    "cosh": "math.sinh(x)",
-    "tanh": "1.0 - v * v",
-    "arcsinh": "1.0 / math.sqrt(1.0 + x * x)",
-    "arccosh": "1.0 / math.sqrt(x * x - 1.0)",
-    "arctanh": "1.0 / (1.0 - x * x)",
-    "erf": "1.1283791670955126 * math.exp(-x * x)",
-    "erfc": "-1.1283791670955126 * math.exp(-x * x)",
+# The derivative of a function of one number x, in terms of x and of its value v; m has the functions of `math`, for the
+# kind of number that x is: NumPy for arrays, `odelab.graph.derivatives` for nodes.
+OF_ONE: dict[str, Callable] = {
+    "exp": lambda m, x, v: v,
+    "expm1": lambda m, x, v: v + 1.0,
+    "log": lambda m, x, v: 1.0 / x,
+    "log1p": lambda m, x, v: 1.0 / (1.0 + x),
+    "log2": lambda m, x, v: 1.4426950408889634 / x,
+    "log10": lambda m, x, v: 0.4342944819032518 / x,
+    "sqrt": lambda m, x, v: 0.5 / v,
+    "sin": lambda m, x, v: m.cos(x),
+    "cos": lambda m, x, v: -m.sin(x),
+    "tan": lambda m, x, v: 1.0 + v * v,
+    "arcsin": lambda m, x, v: 1.0 / m.sqrt(1.0 - x * x),
+    "arccos": lambda m, x, v: -1.0 / m.sqrt(1.0 - x * x),
+    "arctan": lambda m, x, v: 1.0 / (1.0 + x * x),
+    "sinh": lambda m, x, v: m.cosh(x),
+    "cosh": lambda m, x, v: m.sinh(x),
+    "tanh": lambda m, x, v: 1.0 - v * v,
+    "arcsinh": lambda m, x, v: 1.0 / m.sqrt(1.0 + x * x),
+    "arccosh": lambda m, x, v: 1.0 / m.sqrt(x * x - 1.0),
+    "arctanh": lambda m, x, v: 1.0 / (1.0 - x * x),
+    "erf": lambda m, x, v: 1.1283791670955126 * m.exp(-x * x),
+    "erfc": lambda m, x, v: -1.1283791670955126 * m.exp(-x * x),
 }
 
 # The derivatives of a function of two numbers a and b with respect to each, in terms of a, b and of its value v.
-OF_TWO = {
-    "arctan2": ("b / (a * a + b * b)", "-a / (a * a + b * b)"),
-    "hypot": ("a / v", "b / v"),
-    "remainder": ("1.0", "-math.floor(a / b)"),
-    "fmod": ("1.0", "-math.trunc(a / b)"),
-    "copysign": ("math.copysign(1.0, a) * math.copysign(1.0, b)", "0.0"),
+OF_TWO: dict[str, tuple[Callable, Callable]] = {
+    "arctan2": (lambda m, a, b, v: b / (a * a + b * b), lambda m, a, b, v: -a / (a * a + b * b)),
+    "hypot": (lambda m, a, b, v: a / v, lambda m, a, b, v: b / v),
+    "remainder": (lambda m, a, b, v: 1.0, lambda m, a, b, v: -m.floor(a / b)),
+    "fmod": (lambda m, a, b, v: 1.0, lambda m, a, b, v: -m.trunc(a / b)),
+    "copysign": (lambda m, a, b, v: m.copysign(1.0, a) * m.copysign(1.0, b), lambda m, a, b, v: 0.0),
 }
 
 
-def for_arrays(arguments: str, *derivatives: str) -> Callable:
+def for_arrays(*rules: Callable) -> Callable:
     """A function of the arguments and the value that returns the derivatives, of arrays as well as of numbers."""
-    return eval(f"lambda {arguments}, v: ({', '.join(derivatives)},)", {"math": np})
+    return lambda *given: tuple(rule(np, *given) for rule in rules)
 
 
 def of_power(x, y, f) -> tuple:
@@ -51,8 +52,8 @@ def of_power(x, y, f) -> tuple:
 
 # For each function of NumPy or scipy.special: its partial derivatives, computed from its arguments and its value.
 PARTIALS: dict[str, Callable] = {
-    **{name: for_arrays("x", by_x) for name, by_x in OF_ONE.items()},
-    **{name: for_arrays("a, b", *both) for name, both in OF_TWO.items()},
+    **{name: for_arrays(by_x) for name, by_x in OF_ONE.items()},
+    **{name: for_arrays(*both) for name, both in OF_TWO.items()},
     "add": lambda x, y, f: (1.0, 1.0),
     "subtract": lambda x, y, f: (1.0, -1.0),
     "multiply": lambda x, y, f: (y, x),

@@ -8,6 +8,7 @@ import contextlib
 import numpy as np
 
 from odelab.engines.lanes.result import Found
+from odelab.engines.lanes.runs import Runs
 from odelab.runs.dense import rhs_of_columns
 from odelab.runs.failures import AHEAD, first_failures, has_blown_up, statuses_of
 from odelab.status import Status
@@ -15,11 +16,12 @@ from odelab.status import Status
 BATCH = 4096  # runs examined together; bounds the memory
 
 
-def diagnose(found: Found, starts, sets, problem, method, controller):
+def diagnose(found: Found, runs: Runs):
     """Replace the status that a lane gave to a failed run by the cause that is found by repeating its last step.
 
     A lane knows only that the step became too small or that the state was not finite.
     """
+    problem, controller, starts, sets = runs.problem, runs.controller, runs.starts, runs.sets
     if problem.mass is not None:
         return  # such runs were finished alone
     lost = np.flatnonzero((found.statuses == Status.STEP_LOST) | (found.statuses == Status.NOT_FINITE))
@@ -32,7 +34,7 @@ def diagnose(found: Found, starts, sets, problem, method, controller):
             t, u, params = found.times[some], found.ends[some].T, None if sets is None else tuple(sets[some].T)
             step = direction * (controller.h or 4.0 * np.spacing(np.maximum(np.abs(t), 1e-300)))
             gave_up = controller.h is not None
-            failed, overflowed = failures(problem, method, t, u, params, step, (1,) if gave_up else AHEAD)
+            failed, overflowed = failures(problem, runs.method, t, u, params, step, (1,) if gave_up else AHEAD)
             grown = has_blown_up(starts[some].T, u)
             causes = statuses_of(grown, failed, overflowed, gave_up)
             unexplained = gave_up & (causes == Status.STEP_LOST)  # fixed steps are not lost: they may refuse themselves

@@ -1,58 +1,47 @@
 """One run after the other through `odelab.solve`, for ensembles that cannot run in lanes."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 
 from odelab._solve import DOUBT, solve
 from odelab.engines.lanes.executors import put
+from odelab.engines.lanes.progress import nothing
 from odelab.engines.lanes.result import STATUSES, Found, empty_arrays
-from odelab.runs.events import EventRecord, checked_events, none_of
+from odelab.engines.lanes.runs import Runs
+from odelab.runs.events import EventRecord, none_of
 from odelab.status import Status
 
 
-def one_by_one(
-    problem,
-    method,
-    controller,
-    starts,
-    params,
-    t_eval,
-    by,
-    maxima,
-    max_steps,
-    engine,
-    exact,
-    report,
-    times=None,
-    events=None,
-    project=None,
-) -> tuple[Found, str, list]:
-    """The results of all runs, the names of the engines that made them, in the order of their first use, and events.
-
-    times            the `Timetable` of runs that have times of their own
-    events, project  as in `odelab.solve`
-    """
+def one_by_one(runs: Runs, engine: str, report) -> tuple[Found, str, list]:
+    """The results of all runs, the names of the engines that made them, in the order of their first use, and events."""
+    problem, method, starts, params = runs.problem, runs.method, runs.starts, runs.sets
     engines: list[str] = []
-    nothing = tuple(EventRecord(*none_of(problem), 0, event.name) for event in checked_events(events))
-    records: list = [nothing for _ in starts]
-    wanted = None if t_eval is None else np.shape(t_eval)[-1]
-    found = empty_arrays(starts, problem.t_span[0], wanted, maxima, switches=method.switches)
-    if times is not None:
-        found.times[:] = times.spans[:, 0]
+    no_events = tuple(EventRecord(*none_of(problem), 0, event.name) for event in runs.events)
+    records: list = [no_events for _ in starts]
+    wanted = None if runs.wanted is None else np.shape(runs.wanted)[-1]
+    found = empty_arrays(starts, problem.t_span[0], wanted, runs.maxima, switches=method.switches)
+    if runs.timetable is not None:
+        found.times[:] = runs.timetable.spans[:, 0]
+    options: dict[str, Any] = {
+        "t_eval_by": runs.by,
+        "max_steps": runs.max_steps,
+        "exact": runs.exact,
+        "t_eval": runs.wanted,
+    }
+    options |= {"events": runs.events, "project": runs.project}
     for i in range(len(starts)):
         if not (np.isfinite(starts[i]).all() and (params is None or np.isfinite(params[i]).all())):
             found.statuses[i] = Status.NOT_FINITE
             continue
         one = problem.replace(u0=starts[i], params=problem.params if params is None else tuple(params[i].tolist()))
-        options = {"t_eval": t_eval, "t_eval_by": by, "max_steps": max_steps, "exact": exact}
-        options |= {"events": events, "project": project}
-        if times is not None:
-            span, options["tstops"], options["t_eval"] = times.of(i)
+        if runs.timetable is not None:
+            span, options["tstops"], options["t_eval"] = runs.timetable.of(i)
             one = one.replace(t_span=span)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", DOUBT, RuntimeWarning)  # which is said once for all
-            run = solve(one, method, controller, engine=engine, throw=False, **options)
+            run = solve(one, method, runs.controller, engine=engine, throw=False, **options)
         if run.status == "interrupted":
             break
         records[i] = run.events
@@ -71,22 +60,7 @@ def one_by_one(
     return found, " and ".join(engines or [engine]), records
 
 
-def finish_alone(
-    found: Found,
-    problem,
-    method,
-    controller,
-    starts,
-    params,
-    t_eval,
-    by,
-    max_steps,
-    exact,
-    times,
-    watcher=None,
-    events=None,
-    project=None,
-):
+def finish_alone(found: Found, runs: Runs, watcher):
     """Solve anew, one by one, the runs that cannot be finished in their lanes.
 
     Their factors without pivoting have failed, or the right-hand side has raised an error, which is then raised here;
@@ -96,17 +70,14 @@ def finish_alone(
     watcher    follows the events of the runs; None where there are none
     """
     failed = (found.statuses == Status.SINGULAR) | (found.statuses == Status.RAISED)
-    failed |= found.counts.sum(axis=1) > max_steps
-    if problem.mass is not None:  # why a step was lost is found from the equations of one run
+    failed |= found.counts.sum(axis=1) > runs.max_steps
+    if runs.problem.mass is not None:  # why a step was lost is found from the equations of one run
         failed |= (found.statuses == Status.STEP_LOST) | (found.statuses == Status.NOT_FINITE)
     if watcher is not None:
         failed[watcher.left_to_others()] = True
     places = np.flatnonzero(failed)
     if places.size:
-        sets = None if params is None else params[places]
-        own = None if times is None else times.of_runs(places)
-        rest = (t_eval, by, found.maxima is not None, max_steps, "auto", exact, lambda done, total: None, own)
-        solved, _, records = one_by_one(problem, method, controller, starts[places], sets, *rest, events, project)
+        solved, _, records = one_by_one(runs.some(places), "auto", nothing)
         put(found, places, solved)
         if watcher is not None:
             watcher.told.update(zip(places.tolist(), records, strict=True))

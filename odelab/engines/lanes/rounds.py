@@ -91,35 +91,24 @@ def per_run(name: str, given, count: int) -> np.ndarray:
 class Rounds:
     """Runs on their way: each takes one piece after the other, until it has come to its end.
 
-    run_lanes       run_lanes(starts, rows, wanted, left) -> Found: runs in lanes; the wanted times are a row for each
-                    run, filled up with an infinite one
-    times           their times
-    has_own_times   whether `OWN` stand behind their parameters; otherwise all have the span of the problem
-    starts, rows    their initial states and parameters
-    maxima          whether the largest SAI and h rho are kept
-    max_steps       attempts of a run, after more of which it goes on no further
-    watcher         follows their events; None where there are none
-    switches        whether two methods take turns
+    run_lanes    run_lanes(starts, rows, wanted, left) -> Found: runs in lanes; the wanted times are a row for each run,
+                 filled up with an infinite one
+    runs         the runs of the ensemble, `odelab.engines.lanes.runs.Runs`
+    times        their times
+    rows         their parameters, behind which `OWN` stand where the runs have times of their own; otherwise all have
+                 the span of the problem
+    watcher      follows their events; None where there are none
     """
 
-    def __init__(
-        self,
-        run_lanes: Callable,
-        times: Timetable,
-        has_own_times,
-        starts,
-        rows,
-        maxima,
-        max_steps,
-        watcher,
-        switches=False,
-    ):
-        self.run_lanes, self.times, self.rows, self.max_steps, self.watcher = run_lanes, times, rows, max_steps, watcher
+    def __init__(self, run_lanes: Callable, runs, times: Timetable, rows, watcher):
+        self.run_lanes, self.times, self.rows, self.watcher = run_lanes, times, rows, watcher
+        self.max_steps, self.has_own_times = runs.max_steps, runs.timetable is not None
+        starts = runs.starts
         wanted = None if times.wanted is None else times.wanted.shape[1]
-        self.found: Any = empty_arrays(starts, times.spans[:, 0], wanted, maxima, switches=switches)
+        self.found: Any = empty_arrays(starts, times.spans[:, 0], wanted, runs.maxima, switches=runs.method.switches)
         ends = np.concatenate([times.stops, times.spans[:, 1:]], axis=1)  # those of runs with fewer come first
         self.ends = np.take_along_axis(ends, np.argsort(np.isnan(ends), axis=1, kind="stable"), axis=1)
-        self.has_own_times, changes = has_own_times, watcher is not None and watcher.changes
+        changes = watcher is not None and watcher.changes
         self.has_window = np.isfinite(self.ends[:, 1:]).any(axis=1) | changes
         self.forward = np.sign(times.spans[0, 1] - times.spans[0, 0])
         self.begins, self.number = times.spans[:, 0].copy(), np.zeros(len(starts), int)

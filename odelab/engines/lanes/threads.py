@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.engines.lanes.result import Found, Left, empty_arrays
+from odelab.engines.lanes.rounds import OWN
+from odelab.engines.lanes.runs import Runs
+from odelab.engines.rows import aligned_rows
 from odelab.kernels import store
 from odelab.kernels.attempt import fixed_names, fixed_values
 from odelab.kernels.interior.watching import watched_of
@@ -68,36 +71,22 @@ class Prepared(NamedTuple):
     parameters: Parameters
 
 
-def prepare(
-    problem,
-    method,
-    controller,
-    t_eval,
-    by: str,
-    maxima: bool,
-    max_steps: int,
-    exact: bool,
-    own=(),
-    events=(),
-    project=None,
-) -> Prepared:
-    """The kernel of an ensemble, and its `Task`; raises `Untraceable` where the right-hand side cannot be followed.
-
-    own               the names of the times that each run has of its own (`odelab.engines.lanes.rounds.OWN`), or none
-    events, project   the events and the projection of the runs
-    """
+def prepare(runs: Runs) -> Prepared:
+    """The kernel of an ensemble, and its `Task`; raises `Untraceable` where the right-hand side cannot be followed."""
+    problem, method, controller = runs.problem, runs.method, runs.controller
+    maxima, exact, own = runs.maxima, runs.exact, () if runs.timetable is None else OWN
     traced = store.slopes_of(problem)
-    options = {"rows": method.switches, "maxima": maxima, "windowed": bool(own)}
+    options: dict[str, Any] = {"rows": method.switches, "maxima": maxima, "windowed": bool(own)}
     wanted = wanted_of(problem, method, controller, traced, exact=exact)
     wanted = [one._replace(asked=one.asked._replace(**options)) for one in wanted]
-    names, points, asked = traced.parameters.names, "" if t_eval is None else by, wanted[0].asked
-    watched = watched_of(problem, events, project, traced)
+    names, points, asked = traced.parameters.names, "" if runs.wanted is None else runs.by, wanted[0].asked
+    watched = watched_of(problem, runs.events, runs.project, traced)
     projection = watched.projection
     project_in = None if projection is None else functools.partial(store.projection_in, traced=projection)
 
     def make():
         module = module_of_lanes(exact, traced, projection)
-        slopes_in, looked_for = functools.partial(store.slopes_in, traced=traced), watched if events else None
+        slopes_in, looked_for = functools.partial(store.slopes_in, traced=traced), watched if runs.events else None
         if method.switches:
             stages = stages_of_lanes(asked, wanted[1].asked, slopes_in)
             layout = add_pools(module, stages, slopes_in, names, points, own)
@@ -112,8 +101,8 @@ def prepare(
         values["ratio"] = method.ratio or ratio_of(problem, method, controller)
     fixed = np.array([value for name, value in values.items() if name not in own], dtype=float)
     tall, indices, rows = block
-    task = Task(tall, indices, rows, fixed, problem.t_span, max_steps, t_eval, maxima, method.switches)
-    return Prepared(text, task, traced.parameters)
+    settings = (problem.t_span, runs.max_steps, runs.wanted, maxima, method.switches)
+    return Prepared(text, Task(tall, indices, rows, fixed, *settings), traced.parameters)
 
 
 @functools.lru_cache(maxsize=16)
@@ -169,7 +158,8 @@ def work_through(text, task: Task, queue, portion, starts, params, found: Found,
     About every SLICE seconds the kernel returns; then `told()` is called and `stop` is checked.
     """
     _, lanes = compiled(text)
-    block = table_on_a_cache_line(task.tall, LANES)
+    block = aligned_rows(task.tall, LANES)
+    block[:] = 0.0
     block.view(np.int64)[list(task.indices)] = NOBODY
     share = np.array([0, 0, portion, 0])  # as `odelab.kernels.loops.lanes.SHARE` names them
     nothing = np.zeros(1)
@@ -188,14 +178,6 @@ def work_through(text, task: Task, queue, portion, starts, params, found: Found,
         elapsed = time.perf_counter() - began
         sweeps = min(max(256, int(sweeps * min(8.0, SLICE / max(elapsed, 1e-6)))), 1 << 40)
         told()
-
-
-def table_on_a_cache_line(rows: int, columns: int) -> np.ndarray:
-    """A table of zeros that begins where a cache line does."""
-    line = 8  # numbers
-    numbers = np.zeros(rows * columns + line)
-    first = (-numbers.ctypes.data // numbers.itemsize) % line
-    return numbers[first : first + rows * columns].reshape(rows, columns)
 
 
 def available() -> int:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.engines.lanes.result import Left
+from odelab.engines.lanes.runs import Runs
 from odelab.graph.nodes import Untraceable
 from odelab.kernels.interior.search import search_of, search_of_many
 from odelab.kernels.interior.states import look_of, step_of
@@ -71,27 +72,22 @@ class After(NamedTuple):
 class Watcher:
     """Follows the events of all runs.
 
-    problem, method, controller    of the ensemble
-    watched                        the events
-    project                        the projection of states, None where there is none
-    rows                           the names of what a lane keeps
-    given                          (N, k): the parameters of the runs, as lanes take them
-    sets                           the same as the user gave them; None where all have those of the problem
-    windowed                       whether the right-hand side is shown the times of a window alone
-    by                             "dense" or "step": how states at wanted times are found
-    exact                          whether nothing may be compiled otherwise than in plain Python
+    runs     the runs of the ensemble
+    rows     the names of what a lane keeps
+    given    (N, k): the parameters of the runs, as lanes take them
     """
 
-    def __init__(self, problem, method, controller, watched, project, rows, given, sets, windowed, by, exact):
-        self.problem, self.method, self.controller, self.watched = problem, method, controller, watched
-        self.project, self.given, self.sets, self.by = project, given, sets, by
+    def __init__(self, runs: Runs, rows, given):
+        self.runs, self.given, self.windowed = runs, given, runs.timetable is not None
+        self.problem, self.watched = problem, watched = runs.problem, runs.events
+        method, controller = runs.method, runs.controller
         self.changes = any(event.change for event in watched)
         n, self.at = problem.size, {name: k for k, name in enumerate(rows)}
         self.followed: dict[int, Followed] = {}
         self.alone: set[int] = set()  # runs that are left to others
         self.told: dict[int, tuple[EventRecord, ...]] = {}  # what others have found
-        like = problem.piece(*problem.t_span, problem.u0, (0.0, 0.0) if windowed else None)
-        compiled = functools.partial(compiled_or_none, exact)
+        like = problem.piece(*problem.t_span, problem.u0, (0.0, 0.0) if self.windowed else None)
+        compiled = functools.partial(compiled_or_none, runs.exact)
         self.searches = {one.function: compiled(search_of, like, method, one.function) for one in watched}
         self.of_many = {one.function: compiled(search_of_many, like, method, one.function) for one in watched}
         self.found: list[list[Found]] = [[] for _ in watched]  # in steps that were written down
@@ -99,7 +95,6 @@ class Watcher:
         self.looks = method.needs_jacobian and controller.law is not None
         self.look_inside = compiled(look_of, like, method, controller) if self.looks else None
         self.longest = np.zeros((len(given), n + 2 if self.looks else 0))
-        self.windowed = windowed
 
     def nothing_left(self) -> Left:
         """What lanes begin with; they write the longest steps of runs into the watcher's own array."""
@@ -131,7 +126,8 @@ class Watcher:
 
     def of(self, run: int) -> Followed:
         if run not in self.followed:
-            changes = {} if self.sets is None else {"params": tuple(self.sets[run].tolist())}
+            sets = self.runs.sets
+            changes: dict[str, Any] = {} if sets is None else {"params": tuple(sets[run].tolist())}
             problem = self.problem.piece(*self.problem.t_span, self.problem.u0, **changes)
             self.followed[run] = Followed(problem, self.watched)
         return self.followed[run]
@@ -181,7 +177,7 @@ class Watcher:
         if self.look_inside is not None:
             look = functools.partial(self.look_inside, own=own)
         h = np.diff(times) if h is None else h
-        return Dense(part, self.method, times, states, h, self.project, None, look, again)
+        return Dense(part, self.runs.method, times, states, h, self.runs.project, None, look, again)
 
     def own(self, run: int, part) -> np.ndarray:
         """The parameters and the window of a piece of a run, as compiled functions take them."""
@@ -190,15 +186,15 @@ class Watcher:
     def search(self, run: int, part, function: Callable) -> Callable | None:
         """The compiled search for zeros of an event's function; None where there is none."""
         found = self.searches[function]
-        if found is None or self.project is not None:
+        if found is None or self.runs.project is not None:
             return None
         return functools.partial(found, own=np.concatenate([self.given[run], self.own(run, part)]))
 
     def points(self, step: Dense, wanted) -> tuple[np.ndarray, bool]:
         """The states at some times in a step that an event has cut short, and whether one of them is doubtful."""
         with np.errstate(all="ignore"):
-            doubtful = self.by == "dense" and doubtful_time(step, self.controller, wanted) is not None
-            return step.at(wanted, self.by), doubtful
+            doubtful = self.runs.by == "dense" and doubtful_time(step, self.runs.controller, wanted) is not None
+            return step.at(wanted, self.runs.by), doubtful
 
     def look_at_log(self, going, log: np.ndarray, shown):
         """Find the zeros in steps that were written down, of events that neither end a run nor change a state.
@@ -231,7 +227,7 @@ class Watcher:
     def watch(self, run: int, part, events, times, states, h) -> tuple[bool, Watch]:
         """Look for events in one step; returns whether one ends it."""
         dense = self.dense(run, part, times, states, h)
-        watch = Watch(None, events, part, self.controller, functools.partial(self.search, run, part))
+        watch = Watch(None, events, part, self.runs.controller, functools.partial(self.search, run, part))
         with np.errstate(all="ignore"):
             return watch.walk(dense), watch
 

@@ -1,9 +1,10 @@
-"""Kernels on disk: a folder for each kernel, with its source text and numba's machine code.
+"""Machine code on disk: a file for each kernel and the types of its arguments, in numba's own form.
 
-A folder's name contains a digest of everything the machine code depends on, so nothing in the folder is ever out of
-date. Loading machine code means executing it. It is therefore loaded only from a folder that belongs to this user, that
-nobody else can write to, and that nobody else can replace by another folder. Nothing here can make a run fail: where a
-folder cannot be written, read or trusted, the kernel is compiled in memory.
+A file's name contains a digest of everything the machine code depends on, so nothing in the folder is ever out of date;
+the file begins with a digest of its content, so that nothing damaged is loaded. Loading machine code means executing
+it. It is therefore loaded only from a folder that belongs to this user, that nobody else can write to, and that nobody
+else can replace by another folder. Nothing here can make a run fail: where a file cannot be written, read or trusted,
+the kernel is compiled in memory.
 
 Machine code of several processes meets in the one that loads it, and is linked there by names; `names_are_apart` sees
 to it that no two functions have the same.
@@ -11,20 +12,24 @@ to it that no two functions have the same.
 
 import contextlib
 import functools
+import hashlib
 import itertools
 import os
+import pickle
+import platform
 import secrets
-import shutil
 import stat
 import sys
 import tempfile
-import types
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
-MODULE, LOCK = "kernel.py", "lock"
-KEPT = 400  # kernels on disk at most; the least recently used ones are removed first
+import numpy as np
+
+import odelab
+
+KEPT = 400  # files at most; the least recently used ones are removed first
+DIGEST = hashlib.sha256().digest_size
 
 
 def folder() -> Path:
@@ -41,40 +46,54 @@ def folder() -> Path:
     return Path(base).expanduser() / "odelab"
 
 
-def load(text: str, name: str, given: dict[str, Callable] | None = None) -> dict:
-    """Run a kernel's module and return its names; machine code is read from disk where possible.
+class OnDisk:
+    """Where numba looks for the machine code of a kernel before it compiles it, and hands it to afterwards.
 
-    A kernel that does not compile raises numba's own error.
+    It stands in the place of numba's own cache, which keeps functions of files alone, and takes them for changed where
+    their closures hold other functions.
 
-    text    the source, which is compiled as it is run
-    name    under which its machine code is kept; it must differ where the machine code may
-    given   functions of numba's that the text calls
+    name    of the kernel; it must differ where the machine code may
     """
-    from numba.core.errors import NumbaError, NumbaWarning
 
-    given = given or {}
-    if not names_are_apart():
-        return in_memory(text, name, given)
-    place = (folder() / "kernels").resolve() / name  # a link is resolved once, before any check
-    with warnings.catch_warnings():
-        # Machine code refers to a large captured array by its address, so that it cannot be stored on disk.
-        warnings.filterwarnings("ignore", "Cannot cache compiled function", NumbaWarning)
-        try:
-            make_folder(place)
-            if not is_private(place):
-                return in_memory(text, name, given)
-            with hold_lock(place / LOCK):
-                try:
-                    return from_disk(place, text, name, given)
-                except NumbaError:
-                    raise
-                except Exception:  # damaged machine code, for example: numba does not check it
-                    shutil.rmtree(place / "__pycache__")
-                    return from_disk(place, text, name, given)
-        except NumbaError:
-            raise
-        except Exception:  # no folder, no room, no lock, a cache numba does not like
-            return in_memory(text, name, given)
+    def __init__(self, name: str):
+        self.name = name
+        self.cache_path = str(folder())  # which numba shows in its statistics
+
+    def file(self, signature) -> Path:
+        types = hashlib.sha256(str(signature).encode()).hexdigest()[:12]
+        return (folder() / "kernels").resolve() / f"{self.name}_{types}"  # a link is resolved once, before any check
+
+    def load_overload(self, signature, context):
+        """The compiled function for these types of arguments; None where there is none that can be trusted."""
+        from numba.core.compiler import CompileResult
+
+        with contextlib.suppress(Exception):
+            path = self.file(signature)
+            if os.path.lexists(path) and is_private(path):
+                content = path.read_bytes()
+                if hashlib.sha256(content[DIGEST:]).digest() == content[:DIGEST]:
+                    os.utime(path)
+                    context.refresh()
+                    return CompileResult._rebuild(context, *pickle.loads(content[DIGEST:]))
+        return None
+
+    def save_overload(self, signature, compiled):
+        """Keep a compiled function, unless its machine code holds an address."""
+        from numba.core.serialize import dumps
+
+        has_address = compiled.library.has_dynamic_globals or "jitclass" in str(signature)
+        if has_address or not all(one.can_cache for one in compiled.lifted):
+            return
+        with contextlib.suppress(Exception):  # no folder, no room, a type that numba cannot write
+            path = self.file(signature)
+            make_folder(path.parent)
+            if is_private(path):
+                content = dumps(compiled._reduce())
+                replace(path, hashlib.sha256(content).digest() + content)
+                prune(path.parent)
+
+    def flush(self):
+        """Called by numba where a function is compiled anew; the name of a kernel then changes."""
 
 
 @functools.cache
@@ -104,53 +123,19 @@ def count_from_elsewhere() -> int:
     return start
 
 
-def in_memory(text: str, name: str, given: dict[str, Callable]) -> dict:
-    namespace = {"__name__": f"odelab_kernel_{name}", **given}
-    exec(compile(text, f"<{name}>", "exec"), namespace)
-    return namespace
-
-
-def from_disk(place: Path, text: str, name: str, given: dict[str, Callable]) -> dict:
-    """Run the module of `place`; numba loads its machine code, or compiles it and writes it there."""
-    source = place / MODULE
-    if not (source.is_file() and source.read_bytes() == text.encode()):
-        replace(source, text)
-    os.utime(place)
-    module = types.ModuleType(f"odelab_kernel_{name}")
-    vars(module).update(given, __file__=str(source))
-    sys.modules[module.__name__] = module  # numba looks functions of a cached module up by its name
-    try:
-        exec(compile(text, str(source), "exec"), vars(module))
-    except BaseException:
-        del sys.modules[module.__name__]
-        raise
-    return vars(module)
-
-
-def forget(function) -> bool:
-    """Remove the stored machine code of a kernel's function; returns whether there was any."""
-    kept = Path(function.py_func.__globals__.get("__file__", "")).parent / "__pycache__"
-    found = kept.parent.parent.name == "kernels" and kept.is_dir()
-    if found:
-        shutil.rmtree(kept, ignore_errors=True)
-    return found
-
-
 def make_folder(place: Path):
-    """Make the folder of one kernel where it is missing; only its owner has access to it."""
-    if not place.is_dir():
-        prune(place.parent)
-        for path in (*reversed(place.parents), place):
-            if not path.is_dir():
-                path.mkdir(mode=0o700, exist_ok=True)
+    """Make the folder where it is missing; only its owner has access to it."""
+    for path in (*reversed(place.parents), place):
+        if not path.is_dir():
+            path.mkdir(mode=0o700, exist_ok=True)
 
 
-def is_private(place: Path) -> bool:
-    """Can nobody but this user decide what lies in a kernel's folder? If somebody can, one warning says so."""
+def is_private(file: Path) -> bool:
+    """Can nobody but this user decide what is in a file, there or not? If somebody can, one warning says so."""
     if os.name != "posix":
         return True
-    for path in (*place.parents[:1:-1], place.parent.parent, place.parent, place, *place.rglob("*")):
-        reason = why_unsafe(path, above=path in place.parents[2:])
+    for path in (*reversed(file.parents), *([file] if os.path.lexists(file) else [])):
+        reason = why_unsafe(path, above=path in file.parents[2:])
         if reason:
             warn_once(path, reason)
             return False
@@ -197,12 +182,12 @@ def warn_once(path: Path, reason: str):
         warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
-def replace(path: Path, text: str):
+def replace(path: Path, content: bytes):
     """Write a file atomically: into a new file that is then renamed, so that a half-written file is never read."""
     descriptor, beside = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode())
+            file.write(content)
         os.replace(beside, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -210,35 +195,42 @@ def replace(path: Path, text: str):
         raise
 
 
-@contextlib.contextmanager
-def hold_lock(path: Path):
-    """A lock: one process compiles a kernel while the others wait, and then load it.
-
-    On a file system without locks each process compiles it.
-    """
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    with open(path, "a") as file:
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def prune(kernels: Path):
-    """Remove the least recently used kernels, so that fewer than KEPT are left."""
-    try:
-        places = sorted((p for p in kernels.iterdir() if p.is_dir()), key=last_used)
-    except OSError:
-        return
-    for place in places[: max(0, len(places) - KEPT + 1)]:
-        shutil.rmtree(place, ignore_errors=True)
+    """Remove the least recently used files, so that KEPT are left."""
+    for path in sorted(kernels.iterdir(), key=last_used)[:-KEPT]:
+        path.unlink()
 
 
-def last_used(place: Path) -> float:
+def last_used(path: Path) -> float:
     try:
-        return place.stat().st_mtime
+        return path.stat().st_mtime
     except OSError:  # another process removed it
         return 0.0
+
+
+@functools.cache
+def environment() -> str:
+    """What else machine code depends on: versions, the processor, and odelab's own sources."""
+    from importlib import metadata
+
+    import numba
+    from llvmlite import binding
+
+    features = hashlib.sha256(binding.get_host_cpu_features().flatten().encode()).hexdigest()[:8]
+    versions = {
+        "odelab": f"{odelab.__version__} ({digest_of(Path(odelab.__file__).parent)})",
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "numba": numba.__version__,
+        "llvmlite": metadata.version("llvmlite"),
+        binding.get_host_cpu_name(): f"({features})",
+    }
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def digest_of(package: Path) -> str:
+    """A digest of all Python files of a package: any of them may be compiled along."""
+    found = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        found.update(f"{file.relative_to(package)}\n".encode() + file.read_bytes())
+    return found.hexdigest()[:12]

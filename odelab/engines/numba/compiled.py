@@ -1,7 +1,7 @@
 """The compiled engine: `odelab.core.integrate` and all it needs as machine code, a chunk of attempts at a time.
 
-It runs any form of right-hand side, every law, stabilised methods and projections; `odelab.engines.numba.one_source`
-writes the kernel. What can be followed as a graph is faster by `odelab.engines.traced` and `odelab.engines.large`.
+It runs any form of right-hand side, every law, stabilised methods and projections, as `odelab.engines.numba.one_source`
+puts them together. What can be followed as a graph is faster by `odelab.engines.traced` and `odelab.engines.large`.
 """
 
 import warnings
@@ -12,7 +12,6 @@ import numpy as np
 from odelab.arrays import changed_as_float, is_real_number
 from odelab.core import State
 from odelab.engines.not_compilable import NotCompilable
-from odelab.engines.numba import cache
 from odelab.engines.numba.load import kernel
 from odelab.engines.numba.refusals import refusal
 from odelab.engines.numba.request import request_of_run
@@ -39,7 +38,7 @@ class CompiledEngine:
     def __init__(self, problem, method, controller, request=None, dense=True, project=None):
         self.problem, self.method, self.project, self.dense = problem, method, project, dense
         self.request = request or request_of_run(problem, method, controller, project)
-        self.compiled = kernel(self.request).functions["advance"]
+        self.compiled = kernel(self.request)
         self.rhs = checked_rhs(problem)
         self.controller = method.extend_controller(controller, self.rhs)
         self.params: Any = compiled_params(problem.params)
@@ -87,7 +86,7 @@ class CompiledEngine:
 
 
 def call(engine, *arguments):
-    """Call a kernel that is compiled at its first call; machine code that was damaged on disk is compiled anew."""
+    """Call a kernel that is compiled at its first call."""
     from numba.core.errors import NumbaWarning
 
     try:
@@ -97,9 +96,7 @@ def call(engine, *arguments):
     except Exception as reason:
         if engine.compiled.signatures:  # it was running
             raise
-        if not cache.forget(engine.compiled):
-            raise NotCompilable(refusal(engine, reason)) from reason
-    return call(engine, *arguments)
+        raise NotCompilable(refusal(engine, reason)) from reason
 
 
 def is_interrupt(error: BaseException | None) -> bool:

@@ -13,15 +13,14 @@ import builtins
 import dis
 import enum
 import hashlib
-import operator
 import types
 import weakref
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from odelab.functions import reach
+from odelab.functions.watch import Watch, numbers_in, parts_of_container
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 CODE = ("argcount", "posonlyargcount", "kwonlyargcount", "flags", "names", "varnames", "freevars", "cellvars")
@@ -35,29 +34,6 @@ class Unseen(TypeError):
 
     The message says which object, and what to capture instead.
     """
-
-
-class Watch:
-    """Everything that functions used when their fingerprint was taken, to check whether any of it has changed since."""
-
-    def __init__(self):
-        self.places: list[tuple[Callable, Any]] = []  # (read, the object that was there)
-        self.containers: list[tuple[Callable, tuple]] = []  # (read, the objects that were in it)
-        self.arrays: list[tuple[np.ndarray, tuple, bytes]] = []
-
-    def is_unchanged(self) -> bool:
-        """Are all the objects still in their places, and do the arrays hold the same numbers?"""
-        for read, value in self.places:
-            if read() is not value:
-                return False
-        for read, parts in self.containers:
-            now = read()
-            if len(now) != len(parts) or not all(map(operator.is_, now, parts)):
-                return False
-        for array, kind, content in self.arrays:
-            if (array.shape, array.dtype) != kind or array.tobytes() != content:
-                return False
-        return True
 
 
 class Fingerprint(NamedTuple):
@@ -87,7 +63,7 @@ class Walk:
 
     def __init__(self):
         self.sum = hashlib.sha256()
-        self.watch = Watch()
+        self.watch = Watch(None, [])
         self.lasting = True
         self.numbers: dict[int, tuple[int, Any]] = {}  # by identity: how many objects were met before this one
         self.inside: list[types.CodeType] = []  # of the functions that are being visited, the outermost first
@@ -121,9 +97,8 @@ class Walk:
         elif isinstance(value, np.generic) and value.dtype.kind in "fiubc":
             self.say("scalar", value.dtype.str, value.tobytes().hex())
         elif kind is np.ndarray and not value.dtype.hasobject:
-            content = value.tobytes()
-            self.say("array", value.dtype.descr, value.shape, hashlib.sha256(content).hexdigest())
-            self.watch.arrays.append((value, (value.shape, value.dtype), content))
+            self.say("array", value.dtype.descr, value.shape, hashlib.sha256(value.tobytes()).hexdigest())
+            self.watch.note(value, numbers_in)
         elif isinstance(value, tuple | frozenset | list | set | dict):
             self.container(value, name)
         elif isinstance(value, types.CodeType):
@@ -138,10 +113,9 @@ class Walk:
     def container(self, value, name: str):
         if not self.first(value):
             return
-        kind = type(value)
-        read, parts = reach.link(flat if isinstance(value, dict) else tuple, value)
+        kind, parts = type(value), parts_of_container(value)
         if not isinstance(value, tuple | frozenset):
-            self.watch.containers.append((read, parts))
+            self.watch.note(value, parts_of_container)
         self.say(kind.__qualname__, getattr(kind, "_fields", ""), len(parts))
         for part in sorted(parts, key=repr) if isinstance(value, set | frozenset) else parts:
             self.describe(part, name)
@@ -166,7 +140,7 @@ class Walk:
 
     def numba_function(self, dispatcher):
         """A helper that the user has handed to numba."""
-        self.watch.containers.append(reach.link(reach.overloads_of, dispatcher))
+        self.watch.note(dispatcher, parts_of_dispatcher)
         values = reach.frozen(dispatcher)
         if dispatcher.py_func.__code__ in self.inside:
             self.lasting = False
@@ -246,5 +220,5 @@ def part_of(reference, part: str):
     return getattr(reference(), part, reach.NOTHING)
 
 
-def flat(mapping: dict) -> tuple:
-    return (*mapping, *mapping.values())
+def parts_of_dispatcher(dispatcher) -> list:
+    return list(reach.overloads_of(dispatcher))

@@ -11,18 +11,16 @@ import numpy as np
 
 from odelab import maths
 from odelab.arrays import read_only
-from odelab.engines.numba import OPTIONS, blending
+from odelab.engines.numba import CONTRACTED, EXACT, OPTIONS, blending
 from odelab.engines.python import RightHandSideError, on_a_copy
 from odelab.functions.reach import NOTHING, frozen, is_dispatcher, is_library, values_reached
 from odelab.right_hand_side import COMPONENT, IN_PLACE
 
-# For functions that only compiled code calls. What numba adds for other callers takes a tenth to a third of the time to
-# compile a kernel; without it a call from Python would end the process.
-INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 # Options for users' functions. An index outside an array raises IndexError, as in Python, instead of reading memory
 # behind the array. The check costs 4 % in a loop over the inside of a grid (16.7 us instead of 16.1 us for 100,000
 # components), and nothing in a right-hand side that only unpacks `u`.
-CHECKED: dict[str, Any] = {**OPTIONS, **INNER, "fastmath": {"contract"}, "boundscheck": True}
+CHECKED: dict[str, Any] = {**CONTRACTED, "boundscheck": True}
+ANOTHER_NUMBER = "the right-hand side returned another number of slopes than the state has components"
 
 ELEMENTARY = {
     maths.exp: np.exp,
@@ -127,7 +125,7 @@ def protect(function, fills: bool):
     from numba import njit
 
     if fills:
-        return njit(**OPTIONS, **INNER)(lambda t, u, params, out: function(t, read_only(u), params, out))
+        return njit(**EXACT)(lambda t, u, params, out: function(t, read_only(u), params, out))
 
     def checked(t, u, params):
         answer = function(t, read_only(u), params)
@@ -135,12 +133,10 @@ def protect(function, fills: bool):
             raise RightHandSideError("the right-hand side returned None")
         slopes = np.asarray(answer)
         if slopes.shape != u.shape:
-            raise RightHandSideError(
-                "the right-hand side returned another number of slopes than the state has components"
-            )
+            raise RightHandSideError(ANOTHER_NUMBER)
         return slopes
 
-    return njit(**OPTIONS, **INNER)(checked)
+    return njit(**EXACT)(checked)
 
 
 def compiled_functions(functions: dict[str, Callable], form: str) -> dict[str, Any]:
@@ -153,7 +149,7 @@ def compiled_functions(functions: dict[str, Callable], form: str) -> dict[str, A
         if form != COMPONENT and name == "rhs":
             compiled[name] = protect(compiled[name], fills=form == IN_PLACE)
         if name == "project":
-            compiled[name] = jit(on_a_copy(compiled[name]), options={**OPTIONS, **INNER})
+            compiled[name] = jit(on_a_copy(compiled[name]), options=EXACT)
     return compiled
 
 

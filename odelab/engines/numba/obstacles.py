@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from odelab import core
 from odelab.arrays import read_only
 from odelab.control.controllers import Controller, is_known
 from odelab.engines.numba.request import Request, request_of_run
@@ -66,6 +67,17 @@ def obstacle_to_kernel(problem: Problem, method, controller: Controller, project
     if not is_known(controller):
         return "kernels know the controllers of odelab.fixed and odelab.adaptive only"
     return None
+
+
+def parts_of_run(problem: Problem, method, controller: Controller, untraceable: str) -> tuple[list[Callable], str]:
+    """The functions that numba compiles together for a run, the user's first, and what else the kernel does."""
+    reason = obstacle_to_kernel(problem, method, controller)
+    if reason is not None:
+        raise ValueError(f"there is no such kernel: {reason}; {untraceable}.")
+    request = request_of_run(problem, method, controller)
+    steered = method.extend_controller(controller, problem.rhs)
+    functions = [*request.functions.values(), method.step_of(), steered.propose, steered.judge, core.integrate]
+    return functions, f"# numba compiles these together for {request.about}: {untraceable}."
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The layout for every problem: `odelab.core.integrate`, its step and its control compiled with the right-hand side.
+"""The kernel of every problem: `odelab.core.integrate`, its step and its control compiled with the right-hand side.
 
 No formula is written again here: `odelab.core.integrate` is compiled with `odelab.core.rk_step` or the Chebyshev step,
 with the controller's own propose and judge, and with a function that records steps. A Chebyshev step can have more than
@@ -8,124 +8,111 @@ a hundred stages, and most of its time goes into the loop over the state in each
 
 import functools
 import math
+from collections.abc import Callable
+
+import numpy as np
 
 from odelab import core
+from odelab.control import controllers, feedback
+from odelab.engines.numba import CONTRACTED, EXACT, blending
+from odelab.engines.numba.jit import ANOTHER_NUMBER, compiled_functions, jit, jit_once
 from odelab.engines.numba.request import Request
+from odelab.engines.python import RightHandSideError
 from odelab.engines.rows import ERROR, RHO, SAI, SIZE, TIME
-from odelab.right_hand_side import ARRAY, IN_PLACE
-
-LAYOUTS = ("stabilised", "generic")
-IMPORTS = """
-from odelab import core
-from odelab.control import controllers
-from odelab.engines.numba import blending
-from odelab.engines.numba.jit import jit, jit_once
-from odelab.engines.numba.one_source import error_of_control, no_h_rho, row_keeper, twin_h_rho
-from odelab.methods import chebyshev, spectral_radius as radius, stabilised
+from odelab.methods import chebyshev, stabilised
+from odelab.right_hand_side import ARRAY, COMPONENT, IN_PLACE
 
 INLINED = {**EXACT, "forceinline": True}  # a function passed on as an argument has an address, and is not cached
-""".strip()
 
 
-def advance(request: Request) -> tuple[list[str], list[str]]:
-    """(definitions, lines) of `advance`; the user's own functions have the names of `Request.functions`."""
-    project = "project" if request.project else "jit_once(core.no_projection, EXACT)"
-    parts = [
-        f"steps = {control_text(request)}",
-        *step_lines(request),
-        "propose, judge = (jit(half, options=INLINED) for half in steps)",
-        f"after = {project}",
-        "prepare = jit(core.slope_alone, options=INLINED)",
-        "integrate = jit(core.integrate, options=INLINED)",
-    ]
-    body = [
-        "    carry = (counts, record, states)",
-        "    return integrate(",
-        "        step, prepare, slope_of, params, propose, judge, after, record_row, carry, state, t1, attempts",
-        "    )",
-    ]
-    names = "counts, record, states, params, state, t1, attempts"
-    slopes = [*(window_lines(request) if request.windowed else ()), *slope_lines(request)]
-    return [IMPORTS, "\n".join(slopes), "\n".join(parts)], [f"def advance({names}):", *body]
+def kernel_of(request: Request):
+    """`advance` of (counts, record, states, params, state, t1, attempts), which numba compiles at its first call."""
+    from numba import njit
+
+    users = compiled_functions(request.functions, request.form)
+    if request.windowed:
+        names = users.keys() & {"rhs", "spectral_radius_of"}
+        users |= {name: shown_a_window(users[name], name == "rhs" and request.form == IN_PLACE) for name in names}
+    slope_of = slopes_of(users["rhs"], request)
+    make_step, halves, error_of, h_rho_of = step_of(request, users, slope_of)
+    propose, judge = (jit(half, options=INLINED) for half in halves)
+    after = users.get("project", jit_once(core.no_projection, EXACT))
+    record_row = jit_once(row_keeper(error_of, h_rho_of), EXACT)
+    step, prepare = jit(make_step, options=INLINED), jit(core.slope_alone, options=INLINED)
+    integrate = jit(core.integrate, options=INLINED)
+
+    @njit(**{**CONTRACTED, "no_cpython_wrapper": False})
+    def advance(counts, record, states, params, state, t1, attempts):
+        carry = (counts, record, states)
+        return integrate(step, prepare, slope_of, params, propose, judge, after, record_row, carry, state, t1, attempts)
+
+    return advance
 
 
-def window_lines(request: Request) -> list[str]:
-    """The user's functions of (t, u, params) that are shown the times of a window alone, which `params` hold, too."""
-    lines = []
-    for name in request.functions.keys() & {"rhs", "spectral_radius_of"}:
-        out = ", out" if name == "rhs" and request.form == IN_PLACE else ""
-        lines += [
-            f"{name}_at_any_time = {name}",
-            "@njit(**INLINED)",
-            f"def {name}(t, u, params{out}):",
-            "    own, earliest, latest = params",
-            f"    return {name}_at_any_time(min(max(t, earliest), latest), u, own{out})",
-        ]
-    return lines
+def shown_a_window(function, fills: bool):
+    """The user's function of (t, u, params), shown the times of a window alone, which `params` hold, too."""
+    from numba import njit
+
+    def fill(t, u, params, out):
+        own, earliest, latest = params
+        return function(min(max(t, earliest), latest), u, own, out)
+
+    def answer(t, u, params):
+        own, earliest, latest = params
+        return function(min(max(t, earliest), latest), u, own)
+
+    return njit(**INLINED)(fill if fills else answer)
 
 
-def slope_lines(request: Request) -> list[str]:
+def slopes_of(rhs, request: Request):
     """The right-hand side as a function that returns an array of its own."""
-    lines = ["@njit(**OPTIONS)", "def slope_of(t, u, params):"]
-    if request.form == ARRAY:
-        return [*lines, "    return rhs(t, u, params).astype(np.float64)  # a copy: it may reuse its answer"]
-    if request.form == IN_PLACE:
-        return [
-            *lines,
-            "    out = blending.beside_lines(u.size)",
-            "    out[:] = math.nan  # a component that is never set then ends the run as not finite",
-            "    rhs(t, u, params, out)",
-            "    return out",
-        ]
-    return [
-        *lines,
-        f"    out = np.empty({request.n})",
-        f"    {arguments(f'out[{i}]' for i in range(request.n))} = "
-        f"rhs(t, ({arguments(f'u[{i}]' for i in range(request.n))}), params)",
-        "    return out",
-    ]
+    from numba import njit
+    from numba.np.unsafe.ndarray import to_fixed_tuple
+
+    n = request.n
+
+    def of_array(t, u, params):
+        return rhs(t, u, params).astype(np.float64)  # a copy: it may reuse its answer
+
+    def of_filled(t, u, params):
+        out = blending.beside_lines(u.size)
+        out[:] = math.nan  # a component that is never set then ends the run as not finite
+        rhs(t, u, params, out)
+        return out
+
+    def of_components(t, u, params):
+        slopes = rhs(t, to_fixed_tuple(u, n), params)  # type: ignore[call-arg]
+        if len(slopes) != n:
+            raise RightHandSideError(ANOTHER_NUMBER)
+        return np.array(slopes, dtype=np.float64)
+
+    return njit(**CONTRACTED)({ARRAY: of_array, IN_PLACE: of_filled, COMPONENT: of_components}[request.form])
 
 
-def step_lines(request: Request) -> list[str]:
-    """Lines for the step, and for the function that records the error ratio and h rho of each accepted step."""
-    error_of = f"jit_once(control.{'error_of_step' if request.law else 'no_error'}, EXACT)"
-    if not hasattr(request.method, "spectral_radius"):
-        tableau, twins = request.method.tableau, request.method.twin_stages
-        h_rho = "no_h_rho"
-        if twins is not None:
-            h_rho = f"twin_h_rho(TABLEAU, {twins})"
-        return [
-            f"TABLEAU = core.{tableau!r}",
-            "step = jit(core.rk_step_of(jit_once(core.combine, INLINED), TABLEAU), options=INLINED)",
-            f"record_row = jit_once(row_keeper({error_of}, jit_once({h_rho}, EXACT)), options=EXACT)",
-        ]
-    given = request.method.spectral_radius
-    method = "stabilised.RKC2"
-    if given is not None:
-        method = f"stabilised.rkc2({'spectral_radius_of' if callable(given) else 0.0})"
-    next_state = "blending.build_in(rhs)" if request.form == IN_PLACE else "chebyshev.next_state"
-    return [
-        f"steps = {method}.steer(*steps, slope_of)",
-        f"made_of = (jit_once(chebyshev.chebyshev, INLINED), chebyshev.first_states, {next_state})",
-        "step = jit(chebyshev.chebyshev_step(*made_of), options=INLINED)",
-        f"error_of = jit_once(error_of_control({error_of}), options=EXACT)",
-        "record_row = jit_once(row_keeper(error_of, jit_once(no_h_rho, EXACT)), options=EXACT)",
-    ]
+def step_of(request: Request, users: dict, slope_of) -> tuple:
+    """(step, (propose, judge), the error ratio of an accepted step, its h rho)."""
+    method, halves = request.method, control_of(request)
+    error_of = jit_once(feedback.no_error if request.smooth is None else feedback.error_of_step, EXACT)
+    if not method.adapts_stages:
+        tableau, twins = method.tableau, method.twin_stages
+        h_rho_of = no_h_rho if twins is None else twin_h_rho(tableau, twins)
+        return core.rk_step_of(jit_once(core.combine, INLINED), tableau), halves, error_of, jit_once(h_rho_of, EXACT)
+    own = method.spectral_radius
+    known = method if own is None else stabilised.rkc2(users.get("spectral_radius_of", 0.0))
+    next_state = blending.build_in(users["rhs"]) if request.form == IN_PLACE else chebyshev.next_state
+    step = chebyshev.chebyshev_step(jit_once(chebyshev.chebyshev, INLINED), chebyshev.first_states, next_state)
+    error_of = jit_once(error_of_control(error_of), EXACT)
+    return step, known.steer(*halves, slope_of), error_of, jit_once(no_h_rho, EXACT)
 
 
-def control_text(request: Request) -> str:
-    """The controller's two functions, propose and judge, as text."""
-    named = "control.propose_counted, control.accept_finite"
+def control_of(request: Request) -> tuple[Callable, ...]:
+    """The controller's two functions, propose and judge."""
+    named = feedback.propose_counted, feedback.accept_finite
     if request.listed:
-        named = "control.propose_listed, control.accept_listed"
-    if request.law is not None:
-        named = f"control.propose_next, controllers.error_judge({request.law.smooth})"
-    return f"[jit_once(half, INLINED) for half in ({named})]"
-
-
-def arguments(names) -> str:
-    """The names with a comma behind each, `a, b,`: in parentheses they are a tuple, also where there is only one."""
-    return "".join(f"{name}, " for name in names).rstrip()
+        named = feedback.propose_listed, feedback.accept_listed
+    if request.smooth is not None:
+        named = feedback.propose_next, controllers.error_judge(request.smooth)
+    return tuple(jit_once(half, INLINED) for half in named)
 
 
 @functools.cache

@@ -46,10 +46,9 @@ def inside(
         state = state_at(theta, old, parts)
         if method.needs_jacobian and asked.law is not None:
             rows = derivatives(graph, list(slopes_at(began, old, params)), list(old))
-            atol = graph.inputs("atol", n) if asked.vector_tolerance else graph.input("atol")
             step = params, began, old, dt, parts, theta, float(method.gamma)
             solve = Factors(rows, dt * float(method.gamma), rows_of(asked.mass, n)).solve
-            weigh = weigh_of(asked.mass)
+            weigh, atol = weigh_of(asked.mass), asked.tolerance(graph)
             doubt = doubt + squared_error_inside(slopes_at, *step, solve, graph.input("rtol"), atol, weigh)
     state = state if project is None else project(state)
     return [choose(at == t, end, within) for end, within in zip(new, state, strict=True)], choose(at == t, 0.0, doubt)
@@ -136,7 +135,7 @@ def look_of(problem, method, controller) -> Callable:
 def worst_inside(asked: Asked, graph: Graph, slopes_at: Callable, t, old, h) -> list[Node]:
     """The square of the largest error that is found inside a step, and at which fraction of it."""
     method = asked.method
-    atol = graph.inputs("atol", asked.n) if asked.vector_tolerance else graph.input("atol")
+    atol = asked.tolerance(graph)
     step, prepare, _ = steps_of(asked, graph)
     known = prepare(t, old, slopes_at(t, old), ())
     new, _, _, increments, _ = step(slopes_at, (), t, old, known, h, h)

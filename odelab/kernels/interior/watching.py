@@ -88,7 +88,7 @@ def near(asked: Asked, watched: Watched) -> Any:
     if asked.law is None:  # the error of a fixed step is not known
         return graph.constant(True)
     slopes = slopes_at_ends(asked, watched, graph)
-    atol = graph.inputs("atol", n) if asked.vector_tolerance else [graph.input("atol")] * n
+    atol = asked.tolerance(graph) if asked.vector_tolerance else [asked.tolerance(graph)] * n
     rtol = BETWEEN * graph.input("rtol")
     passes: Any = graph.constant(True)
     for event in watched.events:

@@ -171,7 +171,9 @@ def opening(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
     t, u, slope = graph.input("t"), graph.inputs("u", pair.n), graph.inputs("slope", pair.n)
     span: Any = (t, graph.input("t1"), u, slope)
     start = Start(pair.implicit.method, slopes_at, (), *span)
-    usual, evaluations = closed(graph, controllers.initial_step)(start, graph.input("rtol"), tolerance(pair, graph))
+    usual, evaluations = closed(graph, controllers.initial_step)(
+        start, graph.input("rtol"), pair.explicit.tolerance(graph)
+    )
     size = closed(graph, turns.size_of_trial)(turns_in(graph), usual)
     carried = {"next_step": with_sign(pair, graph, size, graph.input("next_step"))}
     carried |= forgotten(pair, graph, {}, True) | {"prepared": graph.constant(0)}
@@ -282,13 +284,9 @@ def with_sign(pair: Pair, graph: Graph, size, direction) -> Node:
     return call_two("copysign", minimum(graph.constant(0.0) + size, most), direction)
 
 
-def tolerance(pair: Pair, graph: Graph):
-    return graph.inputs("atol", pair.n) if pair.explicit.vector_tolerance else graph.input("atol")
-
-
 def unit_of(pair: Pair, graph: Graph, u):
     """What each component is measured in, so that its tolerance is the same."""
-    return abs(u) + tolerance(pair, graph) / graph.input("rtol")
+    return abs(u) + pair.explicit.tolerance(graph) / graph.input("rtol")
 
 
 def closed(graph: Graph, function: Callable) -> Callable:

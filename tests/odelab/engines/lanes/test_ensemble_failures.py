@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import odelab as ol
 from odelab.engines.lanes import causes
 from odelab.engines.lanes.result import STATUSES, empty_arrays
+from odelab.engines.lanes.runs import Runs
 from odelab.engines.python import State
 from odelab.runs import diagnosis
 from odelab.status import Status
@@ -202,7 +203,7 @@ def told(rhs, t, ends, sets, controller):
     found = empty_arrays(ends, 0.0, None, False)._replace(times=t)
     found.statuses[:] = Status.STEP_LOST
     with np.errstate(all="raise"):  # none of the arithmetic in there may be heard outside
-        causes.diagnose(found, np.tile(problem.u0, (len(ends), 1)), sets, problem, ol.DOPRI5, controller)
+        causes.diagnose(found, Runs(problem, ol.DOPRI5, controller, np.tile(problem.u0, (len(ends), 1)), sets))
     return np.array(STATUSES)[found.statuses]
 
 
@@ -249,7 +250,7 @@ def test_a_step_that_overflows_is_seen_at_its_end():
     problem = ol.Problem(lambda t, u, params: (u[0],), [1e308], (0.0, 1.0))
     found = empty_arrays(np.array([[1.7e308], [1e308]]), 0.0, None, False)
     found.statuses[:] = Status.STEP_LOST
-    causes.diagnose(found, np.full((2, 1), 1e308), np.zeros((2, 0)), problem, ol.EULER, ol.fixed(0.125))
+    causes.diagnose(found, Runs(problem, ol.EULER, ol.fixed(0.125), np.full((2, 1), 1e308), np.zeros((2, 0))))
     assert np.array(STATUSES)[found.statuses].tolist() == ["blow_up", "step_too_small"]
 
 

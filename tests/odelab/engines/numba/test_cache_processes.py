@@ -40,8 +40,8 @@ print(json.dumps([float(run.u[-1, 0]), time.process_time() - began, run.engine])
 # Prints what a kernel of one line answers, which is compiled in a moment: 7.
 SHORT = f"""
 import json
-from odelab.engines.numba import cache
-print(json.dumps([cache.load({SMALL.format(shift=1.0)!r}, "small")["advance"](3.0)]))
+{SMALL}
+print(json.dumps([small(1.0)(3.0)]))
 """
 RIGHT = {"rel": 1e-5}
 
@@ -86,11 +86,12 @@ def files(tmp_path):
 
 
 def kernels(tmp_path):
-    return [path.name for path in (tmp_path / "cache" / "kernels").iterdir()]
+    """The names of the kernels, without that of the types of their arguments."""
+    return [path.name.rpartition("_")[0] for path in machine_code(tmp_path)]
 
 
 def machine_code(tmp_path):
-    return sorted((tmp_path / "cache").rglob("*.nbc"))
+    return sorted((tmp_path / "cache" / "kernels").glob("*"))
 
 
 @pytest.fixture(scope="module")
@@ -235,7 +236,7 @@ def test_a_read_only_folder_still_answers(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs a limit on the size of files")
 def test_a_full_disk_does_no_harm(tmp_path):
-    """Files may not grow beyond 4000 bytes: a module without its machine code."""
+    """Files may not grow beyond 4000 bytes."""
     limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))\n"
     assert answer(start(tmp_path, limit + SHORT)) == [7.0]
     assert short_answer(tmp_path) == 7.0  # what was left behind is not trusted
@@ -257,10 +258,11 @@ NAME = """
 import json
 import odelab as ol
 from model import rhs
-from odelab.engines.numba.module import module_for
+from odelab.engines.numba.fingerprint import fingerprint
+from odelab.engines.numba.load import name_of_kernel
 from odelab.engines.numba.request import request_of_run
 run = ol.Problem(rhs, [1.0], (0.0, 1.0)), ol.rkc2(9.0), ol.fixed(1e-3)
-print(json.dumps(module_for(request_of_run(*run)).name))
+print(json.dumps(name_of_kernel(request_of_run(*run), fingerprint(rhs))))
 """
 
 
