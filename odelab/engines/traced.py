@@ -30,7 +30,7 @@ class TracedEngine:
     """Runs a small system by a kernel made for its right-hand side, the method and the law.
 
     What the kernel carries lies in one row of numbers, `numbers`: the values by their names in `at`, and behind them
-    the status and the number of evaluations of a beginning.
+    the initial state, the status and the number of evaluations of a beginning.
     """
 
     name = "compiled"
@@ -42,10 +42,10 @@ class TracedEngine:
         plan = plan_of(problem, method, controller, project, exact)
         self.kernel, self.fixed, self.given = plan.kernel, plan.fixed, plan.given
         self.at = self.kernel.at
-        self.numbers = np.zeros(len(self.at) + 2)
+        self.numbers = np.zeros(len(self.at) + problem.size + 2)
         self.whole = self.numbers.view(np.int64)
-        carried = address(self.numbers)
-        self.carried = carried, carried + 8 * len(self.at), carried + 8 * (len(self.at) + 1)
+        carried, last = address(self.numbers), 8 * (len(self.numbers) - 1)
+        self.carried = carried, carried + last - 8, carried + last
         self.looks_at_stages = False
         self.most = FEWEST
         self.begun: State | None = None  # the state that `numbers` hold
@@ -106,8 +106,8 @@ class TracedEngine:
 
     def call_begin(self) -> int:
         """Let the kernel begin; returns the evaluations that it took, -1 where the right-hand side raises an error."""
-        first = self.at["u0"]
-        self.numbers[first : first + self.problem.size] = self.problem.u0
+        first = len(self.at)
+        self.numbers[first:-2] = self.problem.u0
         self.kernel.begin(self.carried[0] + 8 * first, *self.given, self.carried[0], self.carried[2])
         return int(self.whole[-1])
 
