@@ -19,7 +19,7 @@ from odelab.engines.not_compilable import ASKED, NotCompilable
 from odelab.engines.numba.obstacles import is_plain, plan_for
 from odelab.engines.python import PythonEngine
 from odelab.graph.nodes import Untraceable
-from odelab.problem import Problem, without_jacobian
+from odelab.problem import Problem, remembered, without_jacobian
 from odelab.right_hand_side import ARRAY, COMPONENT, IN_PLACE
 
 # The work in plain Python before numba compiles, in attempts times components (counted as 32 at least). The first
@@ -127,7 +127,28 @@ def choose(name: str, problem, method, controller, project, dense, exact, max_st
     If a run uses up the attempts it may make, and they are fewer than `max_steps`, the next engine starts anew;
     otherwise that run is the result. Where an engine finds while it runs that numba cannot compile it, it raises
     `NotCompilable`: with `name` "auto" the next one takes its place.
+
+
+    A problem remembers which engine made a run by a kernel, for short runs again and again.
     """
+    asked = (name, method, controller, project, dense, exact)
+    engines_of_kernels, place = remembered(problem, "engines_of_kernels", *asked)
+    if place in engines_of_kernels:
+        kernel_engine, _ = engines_of_kernels[place]
+        try:
+            solved = without_jacobian(problem) if method.members[-1].needs_jacobian else problem
+            yield kernel_engine(solved, method, controller, project, exact), max_steps
+            return
+        except Untraceable:  # the function has captured something else since
+            pass
+    for engine, attempts in engines(name, problem, method, controller, project, dense, exact, max_steps):
+        if getattr(engine, "is_remembered", False):
+            engines_of_kernels[place] = type(engine), asked
+        yield engine, attempts
+
+
+def engines(name: str, problem, method, controller, project, dense, exact, max_steps) -> Iterator[tuple[Engine, int]]:
+    """The same for a problem that remembers nothing."""
     if exact:
         yield exact_engine(name, problem, method, controller, project), max_steps
         return

@@ -35,6 +35,7 @@ from odelab.sensitivities.system import System
 USUAL = adaptive()  # the controller where the user gives none
 EXACT_WITH_TWO = "`exact=True` works with one method alone; name it, for instance odelab.DOPRI5."
 DOUBT = "the states at `t_eval` are much less exact"  # how the warning of `t_eval` begins
+NO_STOPS = np.zeros(0)
 ENGINES = ("auto", "python", "compiled")
 
 
@@ -411,5 +412,7 @@ def checked_times(name, given, problem: Problem):
 
 def checked_stops(tstops, problem: Problem) -> np.ndarray:
     """The times within the span on which a step must end, beside its ends."""
+    if tstops is None:
+        return NO_STOPS
     times = checked_times("tstops", tstops, problem)
-    return np.zeros(0) if times is None else times[(times != problem.t_span[0]) & (times != problem.t_span[1])]
+    return times[(times != problem.t_span[0]) & (times != problem.t_span[1])]

@@ -61,6 +61,9 @@ class Reference(NamedTuple):
     source: str
 
 
+REMEMBERED = 4  # of what a problem remembers for one purpose; a kernel holds about a megabyte
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Problem:
     """An initial value problem u' = rhs(t, u, params), u(t0) = u0, and what is known about it.
@@ -210,7 +213,7 @@ class Problem:
         part = object.__new__(Problem)
         changes = {"t_span": checked_span((t0, t1)), "u0": checked_state(u0), "window": window, **params}
         part.__dict__.update(self.__dict__, exact=None, references=(), invariants=(), **changes)
-        outdated = ("plan", "plan_of_graph", "for_kernels")  # which are for this span and window
+        outdated = ("plan", "plans_of_graph", "for_kernels")  # which are for this span and window
         for name in (*outdated, "slopes_of_graph") if params else outdated:
             part.__dict__.pop(name, None)
         return part
@@ -241,6 +244,18 @@ class Problem:
         t0, t1 = self.t_span
         mass = "" if self.mass is None else ", with a mass matrix"
         return f"Problem({self.name}, n = {self.size}, t in [{t0:g}, {t1:g}], params = {self.params}{mass})"
+
+
+def remembered(problem: Problem, purpose: str, *made_for) -> tuple[dict, tuple]:
+    """(what a problem remembers for a purpose, the place there of what is made for these objects).
+
+    What is remembered keeps these objects alive, so that no other has the identity of one. Runs of one problem again
+    and again, by a few methods in turns, are short then.
+    """
+    known = vars(problem).setdefault(purpose, {})
+    if len(known) > REMEMBERED:
+        known.clear()
+    return known, tuple(map(id, made_for))
 
 
 def without_jacobian(problem: Problem) -> Problem:

@@ -18,6 +18,7 @@ from odelab.runs.trajectory import Trajectory
 from odelab.status import Status
 
 EVERYTHING = 1 << 62  # attempts, more than any run makes: the engine itself limits the chunk
+STATUSES = tuple(Status)  # by their numbers
 MANY = 1 << 20  # attempts: after an error in a larger chunk, half of this many are tried next
 
 
@@ -49,6 +50,10 @@ class Part(NamedTuple):
     @property
     def u(self):
         return self.chunk.u if self.cut is None else self.cut[1]
+
+    @property
+    def steps(self) -> int:
+        return self.chunk.steps if self.cut is None else len(self.cut[0])
 
 
 class Run:
@@ -105,11 +110,11 @@ class Run:
         if self.points is not None:
             chunk = self.points.look(chunk, self.state)
         self.parts.append(Part(chunk))
-        self.status, self.word = Status(chunk.status), chunk.word
+        self.status, self.word = STATUSES[chunk.status], chunk.word
         if self.watch is not None and self.watch.ends(chunk, self.state, chunk.knots):
             self.parts[-1] = Part(chunk, self.watch.cut(chunk.knots, chunk.u))
             self.status = Status.EVENT
-        steps = len(self.parts[-1].t)
+        steps = self.parts[-1].steps
         if self.status == Status.EVENT and steps < chunk.steps + chunk.rejected:
             self.state = self.count_steps(steps)
         else:

@@ -41,6 +41,8 @@ class Pace:
 
 def pace_of(t_span, progress, time_limit) -> Pace | None:
     """The pace of a run as the arguments of `odelab.solve` ask for it; None where they ask for nothing."""
+    if progress is None and time_limit is None:
+        return None
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise TypeError(f"`progress` must be True, False, None or a function (done, total), got {progress!r}.")
     limit = math.inf if time_limit is None else time_limit

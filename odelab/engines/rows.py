@@ -120,8 +120,10 @@ class Rows:
 
     def trim(self):
         """Shrink the array to the rows in use, unless a view of it still exists."""
-        with contextlib.suppress(ValueError):
+        try:
             self.array.resize((self.steps + 1, self.width))
+        except ValueError:
+            return
 
     def record(self, has_rho: bool) -> Record:
         """The columns as arrays."""

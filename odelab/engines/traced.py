@@ -30,22 +30,22 @@ class TracedEngine:
     """Runs a small system by a kernel made for its right-hand side, the method and the law.
 
     What the kernel carries lies in one row of numbers, `numbers`: the values by their names in `at`, and behind them
-    the status and the number of evaluations of a beginning.
+    the initial state, the status and the number of evaluations of a beginning.
     """
 
     name = "compiled"
+    is_remembered = True  # by the problem, which then asks for no other engine
 
     def __init__(self, problem, method, controller, project=None, exact=False):
         self.problem, self.method, self.controller, self.project = problem, method, controller, project
         self.exact = exact
         plan = plan_of(problem, method, controller, project, exact)
-        self.kernel, self.fixed = plan.kernel, plan.fixed
+        self.kernel, self.fixed, self.given = plan.kernel, plan.fixed, plan.given
         self.at = self.kernel.at
-        self.numbers = np.zeros(len(self.at) + 2)
+        self.numbers = np.zeros(len(self.at) + problem.size + 2)
         self.whole = self.numbers.view(np.int64)
-        given, carried = address(self.fixed), address(self.numbers)
-        self.given = given, given + 8 * (len(self.fixed) - plan.parameters)
-        self.carried = carried, carried + 8 * len(self.at), carried + 8 * (len(self.at) + 1)
+        carried, last = address(self.numbers), 8 * (len(self.numbers) - 1)
+        self.carried = carried, carried + last - 8, carried + last
         self.looks_at_stages = False
         self.most = FEWEST
         self.begun: State | None = None  # the state that `numbers` hold
@@ -94,10 +94,8 @@ class TracedEngine:
         """The state the run starts from, and the evaluations it took."""
         problem, controller = self.problem, self.controller
         t0, t1 = problem.t_span
-        u0 = np.array(problem.u0)
-        self.kernel.begin(address(u0), *self.given, self.carried[0], self.carried[2])
-        evaluations = int(self.whole[-1])
-        u0 = u0 if problem.mass is None else self.part("u0")
+        evaluations = self.call_begin()
+        u0 = problem.u0 if problem.mass is None else self.part("u0")
         if evaluations < 0 or not (problem.mass is None or np.isfinite(u0).all()):
             return begin(problem, self.method, controller, self.slopes_in_python())
         slope = self.part("first_slope0")
@@ -105,6 +103,13 @@ class TracedEngine:
         run = Start(self.method, problem.rhs, problem.params, t0, t1, u0, slope, size)
         self.begun = State(t0, u0, slope, True, controller.start(run)[0])
         return self.begun, evaluations
+
+    def call_begin(self) -> int:
+        """Let the kernel begin; returns the evaluations that it took, -1 where the right-hand side raises an error."""
+        first = len(self.at)
+        self.numbers[first:-2] = self.problem.u0
+        self.kernel.begin(self.carried[0] + 8 * first, *self.given, self.carried[0], self.carried[2])
+        return int(self.whole[-1])
 
     def slopes_in_python(self) -> Callable:
         """The right-hand side for plain Python, with the bits of this engine."""

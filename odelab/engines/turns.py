@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-import numpy as np
-
 from odelab.control.feedback import Memory
 from odelab.control.turns import EXPLICIT, Turned, Turns
 from odelab.core import State
@@ -13,14 +11,13 @@ from odelab.engines.steps import Record
 from odelab.engines.switching import EMPTY, SwitchingEngine, laws_of, said_of, with_both_laws
 from odelab.engines.traced import TracedEngine
 from odelab.kernels.loops.two_methods import COUNTS, RULE
-from odelab.kernels.machine import address
 
 
 class TurnsEngine(TracedEngine):
     """Runs a small system by a kernel with two methods and the rule that chooses between them."""
 
-    def __init__(self, problem, method, controller, project=None):
-        super().__init__(problem, method, controller, project)
+    def __init__(self, problem, method, controller, project=None, exact=False):
+        super().__init__(problem, method, controller, project, exact)
         self.given_controller, self.controller = controller, with_both_laws(controller)
         self.turns, self.counts = (slice(self.at[names[0]], self.at[names[0]] + len(names)) for names in (RULE, COUNTS))
         self.ratio = method.ratio or self.kernel.ratio
@@ -39,12 +36,10 @@ class TurnsEngine(TracedEngine):
         return rows
 
     def first_state(self) -> tuple[State, int]:
-        t0, u0 = self.problem.t_span[0], np.array(self.problem.u0)
-        self.kernel.begin(address(u0), *self.given, self.carried[0], self.carried[2])
-        evaluations = int(self.whole[-1])
+        evaluations = self.call_begin()
         if evaluations < 0:  # the right-hand side raises an error, which plain Python tells
             return self.plain_engine().begin()
-        self.begun = State(t0, u0, None, True, None)  # the kernel has the rest
+        self.begun = State(self.problem.t_span[0], self.problem.u0, None, True, None)  # the kernel has the rest
         return self.begun, evaluations
 
     def take_over(self, state: State) -> int:

@@ -58,11 +58,9 @@ class Algebra:
         return [{column: total(terms) for column, terms in sorted(row.items())} for row in sums]
 
     def factor(self, J: list[dict[int, Any]]) -> tuple[Factors, list[dict[int, Any]]] | None:
-        """The factors of N' J Z, and the sizes of the terms in its entries; None where it is singular whatever J is."""
+        """The factors of N' J Z, and J; None where N' J Z is singular whatever J is."""
         rows = self.matrix(J)
-        return (
-            (Factors(rows, -1.0, [{} for _ in rows]), self.matrix(J, abs)) if have_places([*map(tuple, rows)]) else None
-        )
+        return (Factors(rows, -1.0, [{} for _ in rows]), J) if have_places([*map(tuple, rows)]) else None
 
     def backsub(self, factors, right):
         return Array.of([float("nan")] * len(right)) if factors is None else factors[0].solve(right)
@@ -71,7 +69,7 @@ class Algebra:
         """Are all pivots far from zero, in units in which the terms of rows and columns are at most one?"""
         if factors is None:
             return False
-        lu, sizes = factors
+        lu, sizes = factors[0], self.matrix(factors[1], abs)
         rows = [Array.of(list(row.values())).max() for row in sizes]
         scaled = [{j: size / rows[i] for j, size in row.items()} for i, row in enumerate(sizes)]
         columns = [Array.of([row[j] for row in scaled if j in row]).max() for j in range(len(sizes))]

@@ -1,7 +1,6 @@
 """The kernel of a single run: its first state, and the loop of its attempts, as machine code."""
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -16,10 +15,11 @@ from odelab.kernels.beginning import add_begin, beginning
 from odelab.kernels.loops.single import add_advance
 from odelab.kernels.loops.turns import add_functions
 from odelab.kernels.loops.two_methods import stages_of
-from odelab.kernels.machine import Machine
+from odelab.kernels.machine import Machine, address
 from odelab.kernels.modules import module_of_run
 from odelab.kernels.start import search_of
 from odelab.kernels.store import Traced
+from odelab.problem import remembered
 
 
 class RunKernel(NamedTuple):
@@ -59,35 +59,35 @@ class Wanted(NamedTuple):
 class Plan(NamedTuple):
     """How a run is compiled.
 
-    made_for      span, method, controller, projection and whether it is exact
+    made_for      method, controller, projection and whether it is exact
     functions     the user's functions, with what they have captured
     kernel        the kernel
     fixed         what stays as it is during a run: values of the controller, behind them the parameters, and behind
                   these the ends of listed steps
-    parameters    how many numbers these two are
+    given         where these values and the parameters begin in memory
     """
 
     made_for: tuple
     functions: tuple[Traced, ...]
     kernel: RunKernel
     fixed: np.ndarray
-    parameters: int
+    given: tuple[int, int]
 
-    def fits(self, made_for: tuple) -> bool:
-        """Is it for this method, controller and so on, and have the functions captured nothing else since?"""
-        same = all(map(operator.is_, self.made_for, made_for))
-        return same and all(one.watch.is_unchanged() for one in self.functions)
+    @property
+    def is_valid(self) -> bool:
+        """Have the user's functions captured nothing else since?"""
+        return all(one.watch.is_unchanged() for one in self.functions)
 
 
 def plan_of(problem, method, controller, project, exact: bool) -> Plan:
-    """The plan of a run. A problem remembers the last one, for short runs of one problem again and again.
+    """The plan of a run. A problem remembers the last ones, for short runs of one problem again and again.
 
     A table of all problems would keep a problem alive whose own functions refer to it.
     """
-    made_for = (problem.t_span, method, controller, project, exact)
-    known = vars(problem).get("plan_of_graph")
-    if known is not None and known.fits(made_for):
-        return known
+    made_for = (method, controller, project, exact)
+    plans, place = remembered(problem, "plans_of_graph", *made_for)
+    if place in plans and plans[place].is_valid:
+        return plans[place]
     slopes = store.slopes_of(problem)
     projection = None if project is None else store.projection_of(project, problem.size)
     kernel = kernel_of_run(*wanted_of(problem, method, controller, slopes, projection, exact))
@@ -95,9 +95,11 @@ def plan_of(problem, method, controller, project, exact: bool) -> Plan:
     given = np.array([*values, *ends_of(problem, controller)])
     of_rule = [method.ratio or kernel.ratio] if method.switches else []  # behind all others
     fixed = np.array([*fixed_values(problem, controller, len(values)), *of_rule, *given], dtype=float)
-    plan = Plan(made_for, (slopes, *([projection] if projection else [])), kernel, fixed, len(given))
+    first = address(fixed)
+    there = first, first + 8 * (len(fixed) - len(given))
+    plan = Plan(made_for, (slopes, *([projection] if projection else [])), kernel, fixed, there)
     if slopes.parameters.are_lasting:
-        vars(problem)["plan_of_graph"] = plan
+        plans[place] = plan
     return plan
 
 

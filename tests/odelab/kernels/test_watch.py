@@ -129,3 +129,14 @@ def test_a_controller_with_a_start_of_its_own_is_heard():
     plain = ol.adaptive(1e-4)
     own = dataclasses.replace(plain, start=lambda run: (plain.start(run._replace(first_step=0.5))[0], 0))
     assert ol.solve(problem(lambda t, u, params: (-u[0],)), DECAY, own).h[0] == 0.5
+
+
+def test_runs_by_methods_in_turns_notice_what_has_changed():
+    """A problem remembers the kernels of its last runs, and no kernel outlives the numbers that are in it."""
+    rates = np.array([1.0])
+    problem = ol.Problem(lambda t, u, params: (-rates[0] * u[0],), [1.0], (0.0, 1.0))
+    for rates[0] in (1.0, 2.0):
+        for method in (ol.DOPRI5, ol.BS32, ol.DOPRI5, ol.BS32):
+            sol = ol.solve(problem, method)
+            assert (sol.method, sol.engine) == (method, "compiled")
+            assert sol.end_u[0] == pytest.approx(np.exp(-rates[0]), rel=1e-5)
