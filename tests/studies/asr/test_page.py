@@ -222,16 +222,6 @@ def test_psi_stands_beside_what_decay_alone_would_make_of_it(tmp_path):
     assert alone < 0.1
 
 
-def test_the_report_on_digits_is_made_of_their_networks(tmp_path, capsys):
-    """A part that needs no training, from the command to the verdict."""
-    small = {"dataset": "digits", "depth": 8, "epochs": 1}
-    asr.main(asr.Arguments(part=("spatial",), own=True, out=tmp_path, verbose=True, **small))
-    numbers = json.loads((tmp_path / "record.json").read_text())["numbers"]
-    assert {row["seed"] for row in numbers["spatial"]} == {0, 1}
-    assert len(numbers["findings"]) == len({one["claim"] for one in numbers["findings"]})
-    assert "Spatial and transformer" in capsys.readouterr().out
-
-
 @pytest.mark.slow
 def test_networks_of_ones_own_take_the_place_of_shipped_ones(tmp_path, capsys):
     """A shipped network as if it were somebody's; how it began is known where its file says how it was trained."""

@@ -167,17 +167,6 @@ def test_the_news_says_how_well_s_orders_blocks_and_whether_another_measure_does
     assert networks.say_best([]) == ""
 
 
-def test_an_order_of_blocks_that_all_networks_share_is_one_of_seven_blocks():
-    """Any two profiles over seven blocks had an interval that left out 0, because 23 networks repeat them."""
-    random = np.random.default_rng(0)
-    decided = 0
-    for _ in range(60):
-        profiles = random.standard_normal((2, 7))
-        rows = shape(*(profile + 0.01 * random.standard_normal((23, 7)) for profile in profiles))
-        decided += networks.judge_errors(rows, ()).verdict.claims_effect
-    assert decided <= 8  # the 99.9 % quantile of 60 at 5 %
-
-
 def test_errors_between_blocks_networks_and_images():
     random = np.random.default_rng(0)
     profile, own = np.arange(7.0), random.standard_normal((23, 7))

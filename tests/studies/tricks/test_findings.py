@@ -22,11 +22,6 @@ from studies.lab.verdicts import (
 IMAGES = 50
 
 
-@pytest.fixture(autouse=True)
-def fewer_resamples(monkeypatch):
-    monkeypatch.setattr(study, "RESAMPLES", 200)
-
-
 def made(trick, seed, accuracy, tns, log=()):
     """A measurement with this accuracy (per cent) and TNS; images differ by a ripple that is the same for all."""
     ripple = np.linspace(-0.05, 0.05, IMAGES)
