@@ -23,6 +23,15 @@ from studies.lab.results import as_json
 from studies.lab.verdicts import KINDS
 
 
+@dataclasses.dataclass
+class Arguments:
+    """The options of a page that a test makes by itself."""
+
+    out: Path
+    smoke: bool = False
+    verbose: bool = False
+
+
 class Tags(HTMLParser):
     """The addresses, the tags and the ids of a page."""
 

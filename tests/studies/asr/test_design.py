@@ -24,21 +24,6 @@ def arms_of(plan, part):
     return {run.arm: run for run in plan.part(part) if run.seed == 0}
 
 
-def test_every_network_is_planned_once_and_seeds_are_the_outer_loop(tmp_path):
-    plan = plan_of(tmp_path)
-    queue = plan.queue()
-    assert len({run.stem for run in queue}) == len(queue)
-    assert {run.stem for run in queue} == {run.stem for name in PARTS for run in plan.part(name)}
-    places = {run.stem: place for place, run in enumerate(queue)}
-    for part in ("controls", "small"):
-        for arm in (PLAIN, HALF, FAITHFUL):
-            order = [places[run.stem] for run in plan.part(part) if run.arm == arm]
-            assert order == sorted(order)
-            first = [places[run.stem] for run in plan.part(part) if run.seed == 0 and run.arm == arm]
-            last = [places[run.stem] for run in plan.part(part) if run.seed == 2 and run.arm in (PLAIN, HALF, FAITHFUL)]
-            assert max(first) < min(last)
-
-
 def test_the_queue_goes_by_claims(tmp_path):
     """What a claim lacks at the small scale comes before anything of the large one, the pictures among it."""
     plan = plan_of(tmp_path, dataset="cifar10", seeds=(3,))
@@ -80,23 +65,6 @@ def test_small_effects_have_more_seeds_at_the_small_scale_and_they_come_last(tmp
     for run in plan.part("dynamics"):
         watched[run.arm].append(run.seed)
     assert all(seeds == ([0, 1, 2] if arm in design.AT_THE_DROP else [0]) for arm, seeds in watched.items())
-
-
-def test_the_papers_scale_is_one_scale(tmp_path):
-    """Nothing is small there, and every backbone has the paper's size and recipe."""
-    plan = plan_of(tmp_path, dataset="cifar100", full=True, depth=None, epochs=None, images=None, seeds=(1,))
-    runs = plan.runs()
-    assert {run.job.size for run in runs} == {run.job.images for run in runs} == {None}
-    assert not [run for run in runs if run.part == "small" or run.column == design.SMALL_SCALE]
-    depths = {run.job.depth for run in runs if run.part in ("controls", "noise", "uses", "beside")}
-    assert depths == {164}
-    assert {run.job.recipe.name for run in plan.part("controls")} == {"paper"}
-    epochs = {run.column: run.job.recipe.epochs for run in plan.part("backbones")}
-    assert epochs.pop(design.TRANSFORMER) == 40
-    assert set(epochs.values()) == {164}
-    recipes = {run.column: run.job.recipe.name for run in plan.part("backbones")}
-    assert (recipes["RepVGG"], recipes["ACNet"], recipes["VGG"]) == ("paper-repvgg", "paper-acnet", "paper-vgg")
-    assert {run.job.recipe.drops for run in plan.part("dynamics") if run.arm in design.AT_THE_DROP} == {(81, 122)}
 
 
 def test_rows_choose(tmp_path):

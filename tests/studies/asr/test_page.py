@@ -1,6 +1,5 @@
 """asr's report: tables and figures hold the numbers of the evidence, and what is missing is said."""
 
-import itertools
 import json
 from types import SimpleNamespace
 
@@ -178,22 +177,6 @@ def test_the_stripes_are_those_of_the_median_block_and_of_the_worst():
     labels = [axis.get_ylabel() for axis in drawing.axes if axis.get_ylabel()]
     assert labels[:2] == ["SE, median\nblock 2: 0.95", "SE, least\nblock 1: 0.95"]
     assert len(labels) == 4
-
-
-def test_noises_stand_in_their_order_and_their_names_do_not_overlap():
-    rows: dict = {}
-    for name in list(design.NOISES)[::-1]:
-        rows |= evidence("noise", name, **{PLAIN: 60.0}).rows
-    drawing = accuracy.draw_noise(Evidence(rows=rows))
-    drawing.canvas.draw()
-    labels = drawing.axes[0].get_xticklabels()
-    names = [label.get_text().replace("\n", " ") for label in labels]
-    assert names == [
-        "none", "(0.5, 0.2)", "(0.5, 0.5)", "(0.8, 0.5)", "(0.8, 0.8)", "random 0.1", "random 0.2", "random 0.3",
-        "(0.8, 0.8), ResNet-56",
-    ]  # fmt: skip
-    boxes = [label.get_window_extent() for label in labels]
-    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
 def test_a_table_of_arms_that_have_no_seed_says_so():

@@ -6,6 +6,7 @@ more: their digests leave `SAME_NUMBERS`, and `--remeasure` of the studies measu
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,30 @@ def test_what_is_shipped_bears_the_name_of_what_it_holds_and_the_plan_finds_it(s
     found = {stem: result for stem, result in PLANS[study]().items() if result is not None}
     assert found.keys() == {path.stem for path in folder.iterdir() if path.suffix in (".json", ".npz")}
     assert sum(path.stat().st_size for path in folder.glob("*")) < 2e6
+
+
+QUEUES = {  # networks of each study, in the order in which they are trained
+    "asr": lambda: plan_of("nowhere", dataset="cifar10").queue(),
+    "detect": lambda: detect.made_up(),
+    "population": lambda: population.queue(),
+    "step_control": lambda: steps_of(Path("nowhere"), seeds=(3,)).queue(),
+    "tricks": lambda: tricks.queue(),
+    "tricks, full": lambda: tricks.queue(full=True),
+    "tns_at_work": lambda: [*tns_at_work.weighted_runs("digits"), *tns_at_work.architectures("digits")],
+}
+LENGTHS = {"detect": 15, "population": 240, "tricks": 30, "tricks, full": 50, "tns_at_work": 86}
+
+
+@pytest.mark.parametrize("study", QUEUES)
+def test_every_network_of_a_design_is_planned_once_and_one_seed_comes_after_the_other(study):
+    queue = QUEUES[study]()
+    assert len({job.stem for job in queue}) == len(queue) == LENGTHS.get(study, len(queue)) > 10
+    arms: dict = {}
+    for job in queue:  # of one arm, which is the stem without the digest and the seed
+        arms.setdefault(re.sub(r"seed\d+(-[0-9a-f]{8})?", "", job.stem), []).append(job.seed)
+    assert all(seeds == sorted(seeds) for seeds in arms.values())
+    if study in ("step_control", "detect", "tricks"):
+        assert [job.seed for job in queue] == sorted(job.seed for job in queue)
 
 
 @pytest.mark.slow

@@ -14,14 +14,6 @@ from studies.lab.stiffness import prepare
 from tests.studies.step_control.step_results import plan_of
 
 
-def test_one_seed_comes_after_the_other_the_plain_network_first(tmp_path):
-    queue = plan_of(tmp_path, seeds=(3,)).queue()
-    assert [run.seed for run in queue] == sorted(run.seed for run in queue)
-    assert len({run.stem for run in queue}) == len(queue)
-    for seed in range(3):
-        assert next(run for run in queue if run.seed == seed).acting == []
-
-
 @pytest.fixture(scope="module")
 def few():
     data = datasets.load("digits")

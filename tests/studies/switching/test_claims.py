@@ -52,10 +52,6 @@ def powers(rho=1.0, pace=-1.0, eps=0.25, spread=0.1):
     return Powers(*made, explained=0.8, counted=100)
 
 
-def test_powers_that_could_not_be_fitted_are_not_run():
-    assert dependence.judge_power_of_sai(None, FAMILIES).verdict == NOT_RUN
-
-
 @pytest.mark.parametrize(
     ("made", "verdict"),
     [
@@ -91,7 +87,3 @@ def test_powers_of_a_step_without_problems_are_not_run():
 def test_switches_are_judged_in_time_by_the_same_rule_where_attempts_were_timed():
     assert switches.IN_SECONDS({}, FAMILIES).verdict == NOT_RUN
     assert switches.IN_SECONDS.judge is switches.IN_EVALUATIONS.judge
-
-
-def test_auto_that_did_not_run_over_whole_problems_is_not_judged():
-    assert switches.judge_auto({}, FAMILIES).verdict == NOT_RUN
