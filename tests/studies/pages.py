@@ -77,8 +77,12 @@ def check_record(out: Path) -> dict:
     return record
 
 
-def check(out: Path, said: str = "") -> dict:
-    """Everything that holds for all pages; `said` is what the run printed. Returns the numbers of the record."""
+def check(out: Path, said: str = "", before: int = 250) -> dict:
+    """Everything that holds for all pages. Returns the numbers of the record.
+
+    said    what the run printed
+    before  how many words may stand before what is drawn first
+    """
     record, text, report = check_record(out), (out / "report.html").read_text(), (out / "report.md").read_text()
     check_figures(out, report)
     for table in out.glob("*.csv"):
@@ -101,7 +105,7 @@ def check(out: Path, said: str = "") -> dict:
         assert str(markupsafe.escape(finding["here"])) in text
     for plain in (html.unescape(text), report):
         assert record["command"] in plain
-    check_length(text, bool(findings))
+    check_length(text, before if findings else 1500)
     if said:
         check_terminal(out, said, text)
     return record["numbers"]
@@ -116,17 +120,16 @@ def check_figures(out: Path, report: str) -> None:
         ElementTree.parse(picture.with_suffix(".svg"))
 
 
-def check_length(text: str, claims: bool) -> None:
-    """Under 150 words before what is drawn first, 3 MB, and 1,500 words that are not folded away."""
+def check_length(text: str, before: int) -> None:
+    """Few words before what is drawn first, 3 MB, and 1,500 words that are not folded away."""
     assert len(text) < 3e6
     visible = re.sub(r"<(style|script).*?</\1>|<div class=.why.*?</details>", "", text, flags=re.DOTALL)
     drawn = re.search("<svg|<img", visible)
-    assert drawn is None or not claims or len(words_of(visible[: drawn.start()])) < 150
-    outside, before = visible, None
+    assert drawn is None or len(words_of(visible[: drawn.start()])) < before
+    outside = re.sub(r"<svg\b.*?</svg>", " ", visible, flags=re.DOTALL)
     fold = r"<details\b[^>]*>\s*(<summary\b(?:(?!</summary>).)*</summary>)(?:(?!<details\b).)*?</details>"
-    while outside != before:
-        before, outside = outside, re.sub(fold, r"\1", re.sub(r"<svg\b.*?</svg>", " ", outside, flags=re.DOTALL),
-                                          flags=re.DOTALL)  # fmt: skip
+    while (shorter := re.sub(fold, r"\1", outside, flags=re.DOTALL)) != outside:
+        outside = shorter
     assert len(words_of(outside)) <= 1500
 
 

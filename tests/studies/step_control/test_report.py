@@ -8,6 +8,7 @@ import pytest
 
 from studies import step_control as study
 from studies.lab import jobs
+from studies.lab.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from tests.studies import pages
 from tests.studies.step_control.step_results import made_up, plan_of
 
@@ -149,3 +150,24 @@ def test_marks_stand_at_the_accuracies_and_squares_on_the_blocks(tmp_path):
 
 
 # Statistics over seeds.
+
+
+SEEDS = (-0.1, 0.1)
+
+
+def around(means, seeds=SEEDS):
+    return {name: [mean + shift for shift in seeds] for name, mean in means.items()}
+
+
+def placed(seeds=SEEDS, **means):
+    """Tickets under both readings."""
+    groups = around(dict.fromkeys(study.TICKETS, 80.0) | means, seeds)
+    return dict.fromkeys(study.PLACES, groups)
+
+
+@pytest.mark.parametrize(
+    ("of_all", "verdict"), [(80.0, SUPPORTED), (70.0, SUPPORTED), (90.0, CONTRADICTED), (80.9, UNDECIDED)]
+)
+def test_as_well_has_a_margin(of_all, verdict):
+    """By the rule before, networks with controllers on all blocks had to be worse."""
+    assert study.judge_all(placed(**{study.ALL: of_all})).verdict == verdict

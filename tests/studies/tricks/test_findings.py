@@ -66,6 +66,10 @@ def test_a_trick_whose_tns_is_open_leaves_the_rest_undecided():
     assert study.RAISING[TNS](accuracy, dict.fromkeys(READINGS, tns)).verdict == TRUE_OF_SOME
 
 
+def test_without_a_recipe_that_raises_the_accuracy_nothing_is_decided():
+    assert verdicts({"plain": (50.0, 0.2), "c": (40.0, 0.3)})[0] == UNDECIDED
+
+
 def test_branches_that_are_twice_as_large_have_a_larger_scale_and_the_same_shape():
     """The fault: TNS is proportional to NSI, and a recipe that doubles all of it is no more uneven."""
     runs = runs_of({"plain": (50.0, 0.2), "a": (GOOD, 0.4)})
