@@ -12,7 +12,6 @@ from studies.lab.statistics import correlation_of_few
 from studies.lab.stiffness import QUANTITIES, READINGS, SCALE, SHAPE, TNS
 from studies.lab.verdicts import (
     NO_DIFFERENCE,
-    NOT_RUN,
     SUPPORTED,
     TRUE_OF_SOME,
     UNDECIDED,
@@ -93,15 +92,6 @@ def test_recipes_are_the_units_of_a_relation():
     assert of_correlation(correlation_of_few(*each)) == SUPPORTED
     groups = [{str(k): [x, x + 0.01, x + 0.02] for k, x in enumerate(values)} for values in (accuracy, tns)]
     assert study.RELATED[TNS](groups[0], dict.fromkeys(READINGS, groups[1])).verdict == UNDECIDED
-
-
-def test_what_is_not_there_is_not_run():
-    assert (
-        study.RAISING[TNS]({}, {}).verdict
-        == study.RELATED[TNS]({}, {}).verdict
-        == study.HARD[TNS]({}).verdict
-        == NOT_RUN
-    )
 
 
 class TestHardness:
