@@ -25,7 +25,9 @@ NOT_FEWER = {
     "block_stiffness.printed.judge_print": "the blocks are the printed ones",
     "population.judge_explanation": "a regression needs as many networks as it has rivals",
 }
-NEVER_NONE = ("lab.claims.judge_few_blocks", "population.judge_relation", "switching.")  # worlds need one at least
+NEVER_NONE = (  # worlds need one at least
+    *("lab.claims.judge_few_blocks", "population.judge_relation", "switching.", "tricks.judge_hardness"),
+)
 FIXED_PARTS = (  # evidence whose readings, indices or columns are always there
     *("block_stiffness.printed.judge_print", "cifar_tns.judge_correlation", "switching."),
     *("tns_at_work.judge_ranking", "tns_at_work.judge_better"),

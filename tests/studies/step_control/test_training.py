@@ -28,7 +28,7 @@ def comparable(plan):
 
 
 def test_stopped_or_not_written_down_it_goes_on_and_leaves_no_weights(tmp_path, few):
-    """Two networks of a few steps, the second on the blocks that were stiff in the first; the whole ones are shipped."""
+    """Two networks of a few steps, the second on the blocks that were stiff in the first; whole ones are shipped."""
     options = {"seeds": (1,), "only": (study.STIFFEST,), "part": "ticket", "blocks": "every"}
     options["shipped"] = tmp_path / "shipped"
     whole, stopped = (
