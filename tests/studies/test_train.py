@@ -92,12 +92,15 @@ def test_no_data_and_no_network_names_three_remedies(tmp_path, monkeypatch):
         study.main(arguments(tmp_path, dataset="cifar100", data_root=tmp_path))
 
 
+DEEP_DIGITS = [f"resnet56-width4-{name}" for name in ("constant-seed0", "se-seed0", "stepnet-seed0", "constant-seed1")]
+
+
 @pytest.mark.parametrize(
     ("asked", "name", "stems"),
     [
         ({"queue": "shipped", "dataset": "digits"}, "digits", ["resnet32-width4-constant-seed0", "resnet32-width4-se"]),
         ({"queue": "shipped", "dataset": "cifar10"}, "cifar10", ["resnet20-constant-seed0", "resnet20-se-seed0"]),
-        ({"queue": "deep", "dataset": "digits"}, "digits-deep", ["resnet56-width4-constant-seed0"]),
+        ({"queue": "deep", "dataset": "digits"}, "digits-deep", DEEP_DIGITS),
         ({"queue": "shipped", "dataset": "digits", "network": "vit"}, "digits-vit", ["vit4-width32-constant-seed0"]),
     ],
 )
