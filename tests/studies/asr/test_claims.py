@@ -1,4 +1,4 @@
-"""Every verdict of asr follows from its numbers, by the rule that the finding states."""
+"""What the rules of asr take and leave out, scale by scale; test_calibration.py has the laws of all rules."""
 
 import re
 

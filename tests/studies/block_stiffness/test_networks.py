@@ -1,4 +1,4 @@
-"""Shipped networks and trained ones: rows are found again and say what was put in, every verdict is reached."""
+"""Shipped networks and trained ones: rows are found again and say what was put in."""
 
 import dataclasses
 import json

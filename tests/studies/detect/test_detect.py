@@ -1,4 +1,4 @@
-"""The study of detectors: what is trained is what the design says, and every verdict follows its rule."""
+"""The study of detectors: what is trained is what the design says, and what rules count as units."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The verdicts of the population on planted truths: every branch of its rules."""
+"""Verdicts of the population on planted truths: a whole population, and one that one controller makes."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""step_control: tables, verdicts and figures follow from the results, and intervals over seeds are what they say."""
+"""step_control: tables and figures hold the results; what is missing or diverged is said."""
 
 import dataclasses
 import json

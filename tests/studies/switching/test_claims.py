@@ -1,4 +1,4 @@
-"""Verdicts on made-up truths: every branch of every rule."""
+"""Thresholds and special cases of the rules of switching, on made-up truths."""
 
 import numpy as np
 import pytest

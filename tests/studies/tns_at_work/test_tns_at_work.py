@@ -1,4 +1,4 @@
-"""TNS at work: what is trained and pruned is what the design says, and every verdict follows its rule."""
+"""TNS at work: what is trained and pruned is what the design says; rivals as good are seen."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""The study of trajectories: verdicts on constructed cases each way, laws, and one run with all it leaves behind."""
+"""The study of trajectories: proxies, readings and nulls on constructed cases, and what is measured."""
 
 import types
 

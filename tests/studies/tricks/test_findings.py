@@ -1,4 +1,4 @@
-"""Verdicts on constructed measurements go each way, and intervals rest on seeds or images as they say."""
+"""Verdicts on constructed measurements: intervals rest on seeds or images, and time is no relation."""
 
 import dataclasses
 
