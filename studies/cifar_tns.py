@@ -1087,6 +1087,12 @@ def describe(subjects) -> str:
 def train_networks(arguments, data) -> Path:
     """The folder of the networks asked for; what is there already is not trained again."""
     folder = Path("results/train") / f"{arguments.dataset}-{arguments.recipe}"
+    jobs.train_all(plan_trainings(arguments), data, folder, STUDY, arguments.device)
+    return folder
+
+
+def plan_trainings(arguments) -> list[jobs.Job]:
+    """The networks that `--train` asks for."""
     with plain_errors(STUDY):
         recipe = jobs.recipe_of(arguments.recipe, arguments.dataset)
         like = jobs.Job(arguments.dataset, "constant", 0, recipe, depth=arguments.depth or 20)
@@ -1097,8 +1103,7 @@ def train_networks(arguments, data) -> Path:
         ]
         for job in wanted:
             nb.resnet(job.depth, controller=jobs.spec_of_text(job.controller))  # a wrong name ends the run before hours
-    jobs.train_all(wanted, data, folder, STUDY, arguments.device)
-    return folder
+    return wanted
 
 
 def choose_networks(paths, arguments, data) -> list[networks.Subject]:

@@ -12,6 +12,7 @@ import shlex
 import statistics
 import textwrap
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -591,7 +592,7 @@ def cells_of_asr() -> list[Cell]:
 WARM_UP = 2  # steps that are not timed: the first ones reserve memory and choose kernels
 
 
-def hours_of(cell: Cell, steps: int = 20, device=None) -> float:
+def hours_of(cell: Cell, steps: int = 20, device=None, time_steps: Callable | None = None) -> float:
     """Hours of all steps of a cell's training, at the seconds of its steps here.
 
     Pictures are random and lie on the device: reading them and looking at the test images come on top.
@@ -599,11 +600,12 @@ def hours_of(cell: Cell, steps: int = 20, device=None) -> float:
     cell    one whose job is a `Job`
     steps   how many steps are timed, at every size of the images that the recipe has; their median counts
     device  of the training; the fastest there is by default
+    time_steps  what gives the seconds of a step, with the arguments of `seconds_of_a_step`, which it is by default
     """
     recipe, images = cell.recipe, TRAINING_IMAGES[cell.job.dataset]
     assert recipe is not None
     sizes = [recipe.size(epoch, cell.size) for epoch in range(recipe.epochs)]
-    seconds = {size: seconds_of_a_step(cell, size, steps, device) for size in dict.fromkeys(sizes)}
+    seconds = {size: (time_steps or seconds_of_a_step)(cell, size, steps, device) for size in dict.fromkeys(sizes)}
     return sum(seconds[size] for size in sizes) * (images // recipe.batch) / 3600
 
 

@@ -344,7 +344,7 @@ def of_distances(values: dict[str, list[float]], proxy: str, level: float) -> tu
         for word, kind in (("nearer", SUPPORTED), ("farther", CONTRADICTED))
         if (names := [name for name, sign in signs.items() if sign == kind])
     )
-    return (UNDECIDED.because(few.split(",")[0]) if few else of_each(beyond, sign=-1)), listed
+    return (UNDECIDED.because(few.removesuffix(". So far: ")) if few else of_each(beyond, sign=-1)), listed
 
 
 def mean_text(values: Sequence[float]) -> str:

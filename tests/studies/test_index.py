@@ -1,10 +1,8 @@
 """The page over all reports: every claim in one row, the newest report of a study, and what nobody has run."""
 
-import dataclasses
 import html
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -12,12 +10,7 @@ from studies import _index
 from studies.lab.page import Page
 from studies.lab.statistics import Estimate
 from studies.lab.verdicts import Worlds, of_interval, rule
-
-
-@dataclasses.dataclass
-class Arguments:
-    out: Path
-    smoke: bool = False
+from tests.studies.pages import Arguments
 
 
 def judge(estimate):

@@ -10,7 +10,6 @@ import netbridge as nb
 from netbridge.train.recipes import recipe
 from studies.lab import jobs
 from studies.lab.networks import CONTROLLERS, ZOO
-from studies.train import DEEP as QUEUE
 from studies.train import VITS
 
 FOLDERS = {
@@ -29,15 +28,6 @@ DEEP_EPOCHS = {"cifar10-deep": 6}  # where others than the recipe's
 
 def files(dataset):
     return sorted((ZOO / dataset).glob("*.safetensors"))
-
-
-def test_the_deep_networks_of_the_papers_width_are_those_of_the_queue():
-    """In the order of the queue, as they are trained: two seeds of each controller at least."""
-    like = jobs.Job("cifar10", "constant", 0, recipe("short"), depth=56)
-    queue = [dataclasses.replace(like, controller=name, seed=seed).stem for name, seed in QUEUE["cifar10"]]
-    there = {path.stem for path in files("cifar10-deep")}
-    assert set(queue[:8]) <= there
-    assert there == set(queue[: len(there)])
 
 
 def test_all_together_are_small():

@@ -1,4 +1,4 @@
-"""Every verdict of asr follows from its numbers, by the rule that the finding states."""
+"""What the rules of asr take and leave out, scale by scale; test_calibration.py has the laws of all rules."""
 
 import re
 
@@ -11,7 +11,7 @@ from torch import nn
 import netbridge as nb
 from studies.asr import __main__ as study
 from studies.asr import accuracy, attention_values, design, whole_networks
-from studies.asr.design import FAITHFUL, LITERAL, PLAIN
+from studies.asr.design import FAITHFUL, PLAIN
 from studies.asr.evidence import Evidence, over_networks
 from studies.lab.exhibits import judge
 from studies.lab.verdicts import (
@@ -32,23 +32,12 @@ def verdict(rule, e):
     return rule(e).verdict
 
 
-def test_a_gain_is_asked_at_both_scales_where_both_are_known():
-    up, down = ({PLAIN: 90.0, FAITHFUL: x, LITERAL: x} for x in (91.0, 89.0))
-    e = Evidence(rows=evidence("controls", **up).rows | evidence("small", **down).rows)
-    assert verdict(accuracy.judge_gain, e) == SPLIT
-
-
 def test_intervals_of_two_scales_hold_together():
     """What one scale alone shows by a hair is open where it is one of two: the interval is wider."""
     near = {PLAIN: 90.0, FAITHFUL: 90.24}
     assert verdict(accuracy.judge_gain, evidence("small", **near)) == SUPPORTED
     both = Evidence(rows=evidence("controls", **near).rows | evidence("small", **near).rows)
     assert verdict(accuracy.judge_gain, both) == NO_DIFFERENCE
-
-
-def test_alive_units_stand_beside_the_accuracy():
-    e = evidence("small", **{PLAIN: 90.0, FAITHFUL: 91.0, LITERAL: 91.0})
-    assert f"Hidden units alive in {FAITHFUL}: 3 of 12 before training, 6 after it." in accuracy.judge_gain(e).words
 
 
 # Networks that are looked at

@@ -1,7 +1,5 @@
 """asr's plan: what is trained, in which order, under which name; and that every arm is what its name says."""
 
-import dataclasses
-
 import pytest
 import torch
 from torch import nn
@@ -10,9 +8,9 @@ import netbridge as nb
 from netbridge.train.stepping import make_optimizer
 from studies.asr import __main__ as asr
 from studies.asr import design, whole_networks
-from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LITERAL, PLAIN, Plan, Run
+from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LITERAL, PLAIN
 from studies.asr.evidence import find_shipped
-from studies.lab import definitions, jobs
+from studies.lab import definitions
 from tests.studies.asr.made_up import plan_of
 
 PARTS = [name for names in design.TIERS.values() for name in names]
@@ -24,31 +22,6 @@ def network(run, size=16):
 
 def arms_of(plan, part):
     return {run.arm: run for run in plan.part(part) if run.seed == 0}
-
-
-def test_every_network_is_planned_once_and_seeds_are_the_outer_loop(tmp_path):
-    plan = plan_of(tmp_path)
-    queue = plan.queue()
-    assert len({run.stem for run in queue}) == len(queue)
-    assert {run.stem for run in queue} == {run.stem for name in PARTS for run in plan.part(name)}
-    places = {run.stem: place for place, run in enumerate(queue)}
-    for part in ("controls", "small"):
-        for arm in (PLAIN, HALF, FAITHFUL):
-            order = [places[run.stem] for run in plan.part(part) if run.arm == arm]
-            assert order == sorted(order)
-            first = [places[run.stem] for run in plan.part(part) if run.seed == 0 and run.arm == arm]
-            last = [places[run.stem] for run in plan.part(part) if run.seed == 2 and run.arm in (PLAIN, HALF, FAITHFUL)]
-            assert max(first) < min(last)
-
-
-def test_what_decides_most_comes_first(tmp_path):
-    plan = plan_of(tmp_path, dataset="cifar10")
-    first = plan.queue()[:24]
-    needed = [run for run in plan.part("small") if run.arm in (PLAIN, HALF, FAITHFUL, GAMMA, BIAS)]
-    needed += [
-        run for run in plan.part("noise") if run.column == design.NOISES_FIRST and run.arm in (PLAIN, HALF, FAITHFUL)
-    ]
-    assert {run.stem for run in first} == {run.stem for run in needed}
 
 
 def test_the_queue_goes_by_claims(tmp_path):
@@ -94,41 +67,6 @@ def test_small_effects_have_more_seeds_at_the_small_scale_and_they_come_last(tmp
     assert all(seeds == ([0, 1, 2] if arm in design.AT_THE_DROP else [0]) for arm, seeds in watched.items())
 
 
-def test_parts_and_tiers_choose(tmp_path):
-    plan = plan_of(tmp_path, tier=(3,))
-    assert {run.part for run in plan.runs()} == {"backbones"}
-    only = Plan(plan_of(tmp_path).arguments, {"noise"})
-    assert {run.part for run in only.runs()} == {"noise"}
-
-
-def test_the_papers_scale_is_one_scale(tmp_path):
-    """Nothing is small there, and every backbone has the paper's size and recipe."""
-    plan = plan_of(tmp_path, dataset="cifar100", full=True, depth=None, epochs=None, images=None, seeds=(1,))
-    runs = plan.runs()
-    assert {run.job.size for run in runs} == {run.job.images for run in runs} == {None}
-    assert not [run for run in runs if run.part == "small" or run.column == design.SMALL_SCALE]
-    depths = {run.job.depth for run in runs if run.part in ("controls", "noise", "uses", "beside")}
-    assert depths == {164}
-    assert {run.job.recipe.name for run in plan.part("controls")} == {"paper"}
-    epochs = {run.column: run.job.recipe.epochs for run in plan.part("backbones")}
-    assert epochs.pop(design.TRANSFORMER) == 40
-    assert set(epochs.values()) == {164}
-    recipes = {run.column: run.job.recipe.name for run in plan.part("backbones")}
-    assert (recipes["RepVGG"], recipes["ACNet"], recipes["VGG"]) == ("paper-repvgg", "paper-acnet", "paper-vgg")
-    assert {run.job.recipe.drops for run in plan.part("dynamics") if run.arm in design.AT_THE_DROP} == {(81, 122)}
-
-
-def test_everything_that_trains_on_stl10_at_the_papers_scale_has_its_batches(tmp_path):
-    """Appendix C: 128 on CIFAR and 16 on STL-10, whatever the backbone; the transformer here is not the paper's."""
-    for dataset, batch in (("cifar100", 128), ("stl10", 16)):
-        plan = plan_of(tmp_path, dataset=dataset, full=True, depth=None, epochs=None, images=None, seeds=(1,))
-        batches = {(run.part, run.column): run.job.recipe.batch for run in plan.runs() if run.column != "ViT"}
-        assert batches == dict.fromkeys(batches, batch)
-        assert {run.job.recipe.epochs for run in plan.runs() if run.column != "ViT"} == {164}
-    own = jobs.recipe_of("paper-vgg", "stl10", batch=64)
-    assert (own.batch, jobs.recipe_of("paper", "stl10").name) == (64, "paper-stl10")
-
-
 def test_rows_choose(tmp_path):
     plan = plan_of(tmp_path, only=(PLAIN, "2 uses"))
     assert {run.arm for run in plan.runs()} == {PLAIN, "2 uses"}
@@ -165,18 +103,6 @@ def test_noise_none_is_the_small_scale(tmp_path):
     assert (job.size, job.images, job.recipe.epochs) == (16, 128, 2)  # fewer were asked for
     job = plan_of(tmp_path, dataset="cifar10", images=None, epochs=None).part("small")[0].job
     assert (job.size, job.images, job.recipe.epochs) == (16, 10_000, 5)
-
-
-def test_other_jobs_have_other_names(tmp_path):
-    job = plan_of(tmp_path).part("controls")[0].job
-    changes = [
-        {"seed": 7}, {"controller": "se"}, {"start": ((design.last_scale(8), 0.5),)}, {"noise": (0.8, 0.8, 0.0)},
-        {"size": 8}, {"images": 64}, {"network": "vgg", "options": {"width": 4}},
-        {"options": {"convolution": "asymmetric"}}, {"recipe": dataclasses.replace(job.recipe, decay_gates=False)},
-    ]  # fmt: skip
-    names = {Run("controls", "a", dataclasses.replace(job, **change)).stem for change in changes}
-    assert len(names) == len(changes)
-    assert Run("controls", "a", job, observed=True).stem not in names | {Run("controls", "a", job).stem}
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -255,16 +181,3 @@ def test_the_shipped_networks_are_found_again_by_their_jobs(tmp_path):
     plan = plan_of(tmp_path, dataset="cifar10", depth=20, epochs=None, images=None)
     known = {(run.arm, run.seed) for part in ("controls", "origin") for run in plan.part(part) if find_shipped(run)}
     assert known == {(PLAIN, 0), (PLAIN, 1), ("SE", 0), ("SE", 1), (design.DECAYED, 0), (design.DECAYED, 1)}
-
-
-def test_finetuning_begins_with_shipped_networks(tmp_path):
-    plan = plan_of(tmp_path, dataset="cifar10")
-    assert [(run.arm, run.seed) for run in plan.part("finetuned")] == [
-        (arm, seed) for seed in (0, 1) for arm in ("SE", "ECA", "IE", "SRM", "FCA")
-    ]
-
-
-def test_a_backbone_that_does_not_exist_is_named():
-    job = jobs.Job("digits", "constant", 0, jobs.recipe_of("digits", "digits"), network="nonsense")
-    with pytest.raises(AttributeError, match="nonsense"):
-        job.untrained_network(10)

@@ -1,6 +1,5 @@
 """asr's report: tables and figures hold the numbers of the evidence, and what is missing is said."""
 
-import itertools
 import json
 from types import SimpleNamespace
 
@@ -180,22 +179,6 @@ def test_the_stripes_are_those_of_the_median_block_and_of_the_worst():
     assert len(labels) == 4
 
 
-def test_noises_stand_in_their_order_and_their_names_do_not_overlap():
-    rows: dict = {}
-    for name in list(design.NOISES)[::-1]:
-        rows |= evidence("noise", name, **{PLAIN: 60.0}).rows
-    drawing = accuracy.draw_noise(Evidence(rows=rows))
-    drawing.canvas.draw()
-    labels = drawing.axes[0].get_xticklabels()
-    names = [label.get_text().replace("\n", " ") for label in labels]
-    assert names == [
-        "none", "(0.5, 0.2)", "(0.5, 0.5)", "(0.8, 0.5)", "(0.8, 0.8)", "random 0.1", "random 0.2", "random 0.3",
-        "(0.8, 0.8), ResNet-56",
-    ]  # fmt: skip
-    boxes = [label.get_window_extent() for label in labels]
-    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
-
-
 def test_a_table_of_arms_that_have_no_seed_says_so():
     rows = accuracy.noise_rows(evidence("noise", "none", **{PLAIN: 60.0, HALF: None}))
     assert rows[0][f"{HALF} (%)"] == "n = 0"
@@ -220,16 +203,6 @@ def test_psi_stands_beside_what_decay_alone_would_make_of_it(tmp_path):
     alone = 0.1 * accuracy.decay_alone(found[0].recipe, found[0].specification)
     assert (row["start"], row["end"], row["by decay alone"]) == ("0.1000", "0.0300", f"{alone:.4f}")
     assert alone < 0.1
-
-
-def test_the_report_on_digits_is_made_of_their_networks(tmp_path, capsys):
-    """A part that needs no training, from the command to the verdict."""
-    small = {"dataset": "digits", "depth": 8, "epochs": 1}
-    asr.main(asr.Arguments(part=("spatial",), own=True, out=tmp_path, verbose=True, **small))
-    numbers = json.loads((tmp_path / "record.json").read_text())["numbers"]
-    assert {row["seed"] for row in numbers["spatial"]} == {0, 1}
-    assert len(numbers["findings"]) == len({one["claim"] for one in numbers["findings"]})
-    assert "Spatial and transformer" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Blocks in three readings, by label and at other inputs: what was put in is found again, each verdict is reached."""
+"""Blocks in three readings, by label and at other inputs: what was put in is found again."""
 
 import math
 

@@ -12,7 +12,7 @@ import netbridge as nb
 import odelab as ol
 from netbridge.data.datasets import available, load
 from studies import cifar_tns as study
-from studies.lab import definitions, jobs
+from studies.lab import definitions
 from studies.lab import networks as networks_
 from studies.lab.statistics import choices
 from studies.lab.stiffness import measure, set_stiffness
@@ -63,50 +63,19 @@ def test_accuracy_errors_are_binomial(networks):
     assert above == pytest.approx(below, rel=0.1)
 
 
-@pytest.fixture
-def own_controller(tmp_path):
-    from netbridge.step_sizes.base import REGISTRY
-
-    path = tmp_path / "mine.py"
-    path.write_text(
-        "import netbridge as nb\n"
-        "class Mine(nb.Controller, name='mine'):\n"
-        "    def __init__(self, channels):\n"
-        "        super().__init__()\n"
-        "    def forward(self, state, slope):\n"
-        "        return 1 / (1 + slope.pow(2).mean((1, 2, 3), keepdim=True))\n"
-    )
-    yield path
-    REGISTRY.pop("mine", None)
-
-
-def test_a_controller_of_ones_own_is_trained_and_measured(own_controller, tmp_path, monkeypatch):
-    asked = []
-
-    def quickly(job, data, path, *rest, **options):
-        asked.append((job.controller, job.seed))
-        net = nb.resnet(job.depth, 10, controller=job.controller)
-        nb.save(net, path, {"seed": job.seed, "test_accuracy": 0.5})
-        return nb.load(path)
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(jobs, "train", quickly)
-    monkeypatch.setattr(nb, "tune_allocator", lambda: True)
-    arguments = study.Arguments(
-        dataset="digits", define=(own_controller,), train=True, controllers=("constant", "mine"), seeds=(4, 7), depth=14
-    )
-    definitions.run_file(own_controller)
-    folder = study.train_networks(arguments, load("digits"))
-    assert asked == [("constant", 4), ("constant", 7), ("mine", 4), ("mine", 7)]
-    subjects = study.choose_networks(networks_.checkpoints([folder]), arguments, load("digits"))
-    assert [(s.name, s.seed, s.depth) for s in subjects] == [
-        ("constant", 4, 14),
-        ("constant", 7, 14),
-        ("mine", 4, 14),
-        ("mine", 7, 14),
-    ]
+def test_a_controller_of_ones_own_is_planned_and_measured(own, tmp_path):
+    definitions.run_file(own)
+    chosen = {"dataset": "digits", "controllers": ("constant", "halved"), "seeds": (4, 7), "depth": 14}
+    planned = study.plan_trainings(study.Arguments(define=(own,), train=True, **chosen))
+    wanted = [("constant", 4), ("constant", 7), ("halved", 4), ("halved", 7)]
+    assert [(job.controller, job.seed, job.depth) for job in planned] == [(*pair, 14) for pair in wanted]
+    for job in planned:
+        about = {"seed": job.seed, "test_accuracy": 0.5}
+        nb.save(job.untrained_network(10), tmp_path / f"{job.stem}.safetensors", about)
+    subjects = study.choose_networks(networks_.checkpoints([tmp_path]), study.Arguments(**chosen), load("digits"))
+    assert [(s.name, s.seed) for s in subjects] == wanted
     found = measure(subjects[2], load("digits"), 5, "cpu")
-    assert np.ptp(found.gates[:, 0]) > 0
+    assert (found.gates == 0.5).all()
     assert found.accuracy == 50.0
 
 

@@ -6,9 +6,9 @@ import pytest
 import netbridge as nb
 from studies import cifar_tns as study
 from studies.lab import networks as _networks
-from studies.lab.claims import correlate_gates, judge_few_blocks, share_stiff_blocks, shares_of
-from studies.lab.statistics import choices, estimate, mean_of, relate_kinds
-from studies.lab.stiffness import KINDS, READINGS, SCALE, SHAPE, TNS, Measured, set_stiffness
+from studies.lab.claims import correlate_gates, judge_few_blocks, share_stiff_blocks
+from studies.lab.statistics import choices, estimate, mean_of
+from studies.lab.stiffness import KINDS, SCALE, SHAPE, TNS, Measured, set_stiffness
 from studies.lab.verdicts import (
     BY_READING,
     CONTRADICTED,
@@ -20,13 +20,6 @@ from studies.lab.verdicts import (
     UNDECIDED,
     Finding,
 )
-
-
-def test_a_relation_that_one_kind_makes_is_none():
-    """Five kinds fall by chance; with a sixth far off the relation is there, and without it it is not."""
-    far = {"SEM": [9.0]} | {str(i): [x] for i, x in enumerate((1.0, 3.0, 2.0, 5.0, 4.0))}
-    accuracies = {"SEM": [60.0]} | {str(i): [x] for i, x in enumerate((95.0, 94.0, 93.0, 92.0, 91.0))}
-    assert study.RELATED[TNS](dict.fromkeys(READINGS, relate_kinds(far, accuracies))).verdict == UNDECIDED
 
 
 def made(controller, seed, accuracy=90.0, scale=1.0, sign=-1.0, blocks=3, images=80, depth=20):
@@ -67,21 +60,6 @@ def test_constant_steps_are_compared_depth_by_depth():
     assert set(study.gather(results).accuracies.beyond) == {"SE, 20", "SE, 56"}
 
 
-@pytest.mark.parametrize("noise", ["uniform", "narrow", "normal", "lognormal"])
-def test_few_stiff_blocks_cannot_be_asked_of_noise(noise):
-    """Most degrees of a grid had few stiff blocks in whatever numbers there were, and the claim was "supported"."""
-    chance = np.random.default_rng(0)
-    draw = {
-        "uniform": lambda size: chance.uniform(0.0, 1.0, size),
-        "narrow": lambda size: chance.uniform(0.9, 1.1, size),
-        "normal": lambda size: np.abs(chance.normal(1.0, 0.1, size)),
-        "lognormal": lambda size: chance.lognormal(0.0, 1.0, size),
-    }[noise]
-    stage = np.repeat(range(3), 8)
-    finding = judge_few_blocks(shares_of([(draw((60, 24)), stage) for _ in range(6)]))
-    assert finding.verdict in OPEN
-
-
 def test_of_two_counted_blocks_nothing_is_claimed():
     finding = judge_few_blocks(share_stiff_blocks([made("constant", seed) for seed in range(4)]))
     assert finding.verdict == NOT_ASKABLE
@@ -96,11 +74,6 @@ def test_a_step_size_that_stands_still_is_not_counted():
     found = correlate_gates(results)
     assert found.still == found.cells == 18
     assert study.EXAMPLE(found).verdict == NOT_ASKABLE
-
-
-def test_images_are_no_networks():
-    """One network with a thousand images decides nothing about networks."""
-    assert {one.verdict for one in study.claims(study.gather([made("constant", 0), made("SE", 0)]))} <= OPEN
 
 
 def test_untrained_networks_support_nothing():

@@ -1,8 +1,6 @@
 """A page in a browser: it answers to the mouse and to the keyboard, and can be read at any width, in light and dark."""
 
-import dataclasses
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ from studies.lab.report.charts import DepthChart, Line, NetworksChart, Point, Su
 from studies.lab.statistics import Estimate
 from studies.lab.verdicts import Finding, joint, of_each, of_interval
 from tests import browser
+from tests.studies.pages import Arguments
 
 SWITCH = {
     "NSI of": {"slope": "slope", "increment": "increment"},
@@ -44,12 +43,6 @@ CONTRAST = """[...document.querySelectorAll('LETTERS')].map(one => {
                 light(behind ? getComputedStyle(behind).backgroundColor : '#fff')].sort((a, b) => a - b);
   return [(ends[1] + 0.05) / (ends[0] + 0.05), one.outerHTML.slice(0, 80)];
 }).sort((a, b) => a[0] - b[0])[0]""".replace("LETTERS", LETTERS)
-
-
-@dataclasses.dataclass
-class Arguments:
-    out: Path
-    smoke: bool = False
 
 
 def draw(page: Page, chance: np.random.Generator) -> None:

@@ -1,7 +1,6 @@
 """The command line of a study: its help in whole paragraphs, and options read into the study's own class."""
 
 import dataclasses
-import sys
 
 import pytest
 
@@ -34,10 +33,9 @@ takes two lines."""
 
 
 def test_help_ends_its_lines_where_the_terminal_ends_and_not_where_the_source_does(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["study", "--help"])
     monkeypatch.setenv("COLUMNS", "250")
     with pytest.raises(SystemExit):
-        command.start(print, Arguments, "study", DOC)
+        command.start(print, Arguments, "study", DOC, ["--help"])
     text = capsys.readouterr().out
     assert "A study.\n\nIt claims something that takes two lines." in text
     assert "the explanation is continued in a second line of the source. (default: 3)" in text
@@ -45,9 +43,8 @@ def test_help_ends_its_lines_where_the_terminal_ends_and_not_where_the_source_do
     assert "all by default. (" not in text
 
 
-def test_options_are_read_into_the_class_of_the_study(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["study", "--names", "a", "b"])
+def test_options_are_read_into_the_class_of_the_study():
     seen = []
-    command.start(seen.append, Arguments, "study", DOC)
+    command.start(seen.append, Arguments, "study", DOC, ["--names", "a", "b"])
     assert seen == [Arguments(names=("a", "b"))]
     assert type(seen[0]) is Arguments

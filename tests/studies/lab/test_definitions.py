@@ -94,7 +94,6 @@ def test_what_a_study_cannot_take_is_named(own):
 @pytest.mark.parametrize("name", ["tricks", "population", "tns_at_work"])
 def test_no_verdict_moves_and_the_report_shows_ones_own(name, own, tmp_path, monkeypatch):
     study = importlib.import_module(f"studies.{name}")
-    monkeypatch.setattr("netbridge.tune_allocator", lambda: True)
     chosen = {"seeds": 2, "dataset": "noise"}
     if name == "tns_at_work":
         monkeypatch.setattr(study.population, "BRIEF", dataclasses.replace(study.population.BRIEF, epochs=1))

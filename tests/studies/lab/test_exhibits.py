@@ -1,20 +1,12 @@
 """Exhibits on a page: findings come before what they rest on, and a heading does not stand above nothing."""
 
-import dataclasses
-from pathlib import Path
-
 import pytest
 
 from studies.lab import exhibits
 from studies.lab.exhibits import Exhibit
 from studies.lab.page import Page
 from studies.lab.verdicts import SUPPORTED, UNDECIDED, Finding
-
-
-@dataclasses.dataclass
-class Arguments:
-    out: Path
-    smoke: bool = False
+from tests.studies.pages import Arguments
 
 
 @pytest.fixture

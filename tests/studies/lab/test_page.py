@@ -1,8 +1,6 @@
 """The report: what stands between backticks is code, nothing else is markup, and a smoke run says that it is one."""
 
-import dataclasses
 import re
-from pathlib import Path
 
 import pytest
 
@@ -10,13 +8,7 @@ from odelab.plot import style
 from studies.lab.page import LONG, SMOKE, Page, exhibits_of
 from studies.lab.report.terminal import COLUMNS, LINES
 from studies.lab.verdicts import UNDECIDED, Finding
-
-
-@dataclasses.dataclass
-class Arguments:
-    out: Path
-    smoke: bool = False
-    verbose: bool = False
+from tests.studies.pages import Arguments
 
 
 @pytest.mark.parametrize("smoke", [False, True])

@@ -20,7 +20,6 @@ def test_a_study_measures_again_what_other_code_measured(study, tmp_path, monkey
         one = measurements.read(path)
         one.numbers["made"] = source() if path is today else {"measured_by": "0" * 12}
         measurements.write(one, tmp_path / "shipped" / path.name)
-    monkeypatch.setattr(study, "SHIPPED", tmp_path / "shipped")
     asked: list[set[str]] = []
 
     def note(planned, find, carry_out, locks, say=print):
@@ -31,7 +30,7 @@ def test_a_study_measures_again_what_other_code_measured(study, tmp_path, monkey
 
     def wanted(**options):
         with pytest.raises(Stopped):
-            study.main(study.Arguments(out=tmp_path / "out", **options))
+            study.main(study.Arguments(out=tmp_path / "out", **options), shipped=tmp_path / "shipped")
         return asked[-1]
 
     assert wanted(remeasure=True) == {older.stem}

@@ -1,5 +1,6 @@
 """A result says which source made it, and a study names the results that other code than today's has measured."""
 
+import functools
 import json
 import shlex
 import types
@@ -46,9 +47,10 @@ def test_of_several_results_the_one_of_today_is_taken_and_else_the_first():
     assert choose_current([unknown, older, today, today]) is today
 
 
-def test_how_many_are_older_is_said_in_one_sentence(monkeypatch):
-    monkeypatch.setattr(results, "SAME_NUMBERS", frozenset({"1" * 12}))
-    today, older, same, unknown = (measured(by).made for by in (code_digests.measured_by(), "0" * 12, "1" * 12, None))
+def test_how_many_are_older_is_said_in_one_sentence():
+    same_numbers = min(results.SAME_NUMBERS - {code_digests.measured_by()})
+    codes = (code_digests.measured_by(), "0" * 12, same_numbers, None)
+    today, older, same, unknown = (measured(by).made for by in codes)
     assert describe_older([]) == describe_older([today, today]) == ""
     assert describe_older([today, older, unknown, unknown]) == (
         "3 of 4 stored results were measured by other code than today's: 1 by older code; 2 by code that was not "
@@ -60,7 +62,7 @@ def test_how_many_are_older_is_said_in_one_sentence(monkeypatch):
     )
 
 
-def test_a_study_names_them_in_terminal_page_and_record(tmp_path, capsys, monkeypatch):
+def test_a_study_names_them_in_terminal_page_and_record(tmp_path, capsys):
     """Population is shown from one measurement of today's code, one of older code and one of nobody knows which."""
     from studies import population as study
     from studies.lab import measurements
@@ -69,9 +71,8 @@ def test_a_study_names_them_in_terminal_page_and_record(tmp_path, capsys, monkey
         one = measurements.find(job, (study.SHIPPED,))
         one.numbers["made"] = {"seconds": 1.0} | (source(), {"measured_by": "0" * 12}, {})[place]
         measurements.write(one, tmp_path / "runs" / f"{job.stem}.npz")
-    monkeypatch.setattr(study, "SHIPPED", tmp_path / "none")
-    monkeypatch.setattr("sys.argv", ["population", "--out", str(tmp_path)])
-    start(study.main, study.Arguments, study.STUDY, "")
+    main = functools.partial(study.main, shipped=tmp_path / "none")
+    start(main, study.Arguments, study.STUDY, "", ["--out", str(tmp_path)])
     words = "2 of 3 stored results were measured by other code than today's: 1 by older code; 1 by code that was not"
     out = shlex.quote(str(tmp_path))
     again = f"`python -m studies.population --out {out} --remeasure` trains and measures them again"

@@ -4,6 +4,7 @@ Where one of these tests fails after a formula was changed on purpose, stored re
 more: their digests leave `SAME_NUMBERS`, and `--remeasure` of the studies measures them again.
 """
 
+import itertools
 import json
 import math
 from pathlib import Path
@@ -119,6 +120,35 @@ def test_what_is_shipped_bears_the_name_of_what_it_holds_and_the_plan_finds_it(s
     found = {stem: result for stem, result in PLANS[study]().items() if result is not None}
     assert found.keys() == {path.stem for path in folder.iterdir() if path.suffix in (".json", ".npz")}
     assert sum(path.stat().st_size for path in folder.glob("*")) < 2e6
+
+
+QUEUES = {  # networks of each study, in the order in which they are trained
+    "asr": lambda: plan_of("nowhere", dataset="cifar10").queue(),
+    "detect": lambda: detect.made_up(),
+    "population": lambda: population.queue(),
+    "step_control": lambda: steps_of(Path("nowhere"), seeds=(3,)).queue(),
+    "tricks": lambda: tricks.queue(),
+    "tricks, full": lambda: tricks.queue(full=True),
+    "tns_at_work": lambda: [*tns_at_work.weighted_runs("digits"), *tns_at_work.architectures("digits")],
+}
+LENGTHS = {"detect": 15, "population": 240, "tricks": 30, "tricks, full": 50, "tns_at_work": 86}
+
+
+@pytest.mark.parametrize("study", QUEUES)
+def test_every_network_of_a_design_is_planned_once_and_one_seed_comes_after_the_other(study):
+    queue = QUEUES[study]()
+    assert len({job.stem for job in queue}) == len(queue) == LENGTHS.get(study, len(queue)) > 10
+    if study == "asr":  # of one arm
+        arms = itertools.groupby(sorted(queue, key=arm_of), arm_of)
+    else:  # of all, where seeds are the outer loop of the whole queue
+        arms = [("all", queue)] if study in ("step_control", "detect", "tricks", "tricks, full") else []
+    for name, runs in arms:
+        seeds = [run.seed for run in runs]
+        assert seeds == sorted(seeds), name
+
+
+def arm_of(run) -> tuple:
+    return run.part, run.column, run.arm
 
 
 @pytest.mark.slow

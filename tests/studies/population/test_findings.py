@@ -1,7 +1,6 @@
-"""The verdicts of the population on planted truths: every branch of its rules."""
+"""Verdicts of the population on planted truths: a whole population, and one that one controller makes."""
 
 import numpy as np
-import pytest
 
 from studies import population as study
 from studies.lab import measurements
@@ -9,9 +8,7 @@ from studies.lab.exhibits import judge
 from studies.lab.statistics import Estimate, kendall_within
 from studies.lab.stiffness import READINGS, SCALE, SHAPE, TNS
 from studies.lab.verdicts import (
-    BY_READING,
     NO_DIFFERENCE,
-    NOT_RUN,
     SUPPORTED,
     UNDECIDED,
 )
@@ -21,16 +18,6 @@ from tests.studies.population import planted
 def verdicts_of(networks, resamples=60):
     said = judge(study.EXHIBITS, study.Evidence.of(networks, resamples))
     return {finding.claim: finding for finding in said}
-
-
-def test_readings_that_disagree_are_named():
-    good, bad = Estimate(0.3, 0.2, 0.4), Estimate(-0.3, -0.4, -0.2)
-    finding = study.RELATED[TNS, study.WAYS[0]](
-        {reading: study.Relation(240, 100, good if reading[1] == "sample" else bad) for reading in READINGS}
-    )
-    assert finding.verdict == BY_READING
-    assert "slope NSI, sample mean, n = 240: +0.30 [+0.20, +0.40] (supported)" in finding.words
-    assert "slope NSI, data-set mean, n = 240: -0.30 [-0.40, -0.20] (contradicted)" in finding.words
 
 
 def test_a_relation_that_one_controller_makes_is_none():
@@ -48,14 +35,6 @@ def test_a_relation_that_one_controller_makes_is_none():
 
 
 ABOVE, BELOW, WITHIN = Estimate(2, 1, 3), Estimate(-2, -3, -1), Estimate(0, -1, 1)
-
-
-def test_with_nothing_to_compare_nothing_is_run():
-    nothing = study.Arms({}, {}, "constant")
-    compared = dict.fromkeys(READINGS, nothing)
-    for finding in (study.judge_accuracy(nothing), study.COMPARED[TNS](compared), study.judge_best(nothing)):
-        assert finding.verdict == NOT_RUN
-        assert finding.words.startswith("n = 0: no networks of the core")
 
 
 def paper(sign):
@@ -80,13 +59,6 @@ def test_a_population_as_the_paper_has_it_supports_every_claim_about_tns():
 
 def chance(job, noise):
     return {"accuracy": 70 + noise["accuracy"], **{name: noise[name] for name in noise if name != "accuracy"}}
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 23])
-def test_too_few_networks_decide_nothing_whatever_they_say(n):
-    said = verdicts_of(planted.population(paper(+1), planted.QUEUE[:n]))
-    assert {finding.verdict for finding in said.values()} <= {UNDECIDED, NOT_RUN}
-    assert all("n = " in finding.words for finding in said.values())
 
 
 def test_what_is_cited_are_the_measurements_of_a_folder(tmp_path):

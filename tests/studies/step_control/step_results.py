@@ -5,9 +5,9 @@ import json
 from studies import step_control as study
 
 
-def plan_of(out, **given):
+def plan_of(out, shipped=study.SHIPPED, **given):
     defaults = {"dataset": "digits", "epochs": 2, "images": 128, "own": True, "out": out}
-    return study.Plan(study.fill_in_options(study.Arguments(**{**defaults, **given})))
+    return study.Plan(study.fill_in_options(study.Arguments(**{**defaults, **given})), shipped)
 
 
 def made_up(run, errors=50, nsi=(6.0, 1.0, 5.0, 2.0, 4.0, 3.0)):

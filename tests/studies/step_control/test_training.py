@@ -14,14 +14,6 @@ from studies.lab.stiffness import prepare
 from tests.studies.step_control.step_results import plan_of
 
 
-def test_one_seed_comes_after_the_other_the_plain_network_first(tmp_path):
-    queue = plan_of(tmp_path, seeds=(3,)).queue()
-    assert [run.seed for run in queue] == sorted(run.seed for run in queue)
-    assert len({run.stem for run in queue}) == len(queue)
-    for seed in range(3):
-        assert next(run for run in queue if run.seed == seed).acting == []
-
-
 @pytest.fixture(scope="module")
 def few():
     data = datasets.load("digits")
@@ -36,9 +28,13 @@ def comparable(plan):
 
 
 def test_stopped_or_not_written_down_it_goes_on_and_leaves_no_weights(tmp_path, few):
-    """Two networks of a few steps, the second on the blocks that were stiff in the first."""
+    """Two networks of a few steps, the second on the blocks that were stiff in the first; whole ones are shipped."""
     options = {"seeds": (1,), "only": (study.STIFFEST,), "part": "ticket", "blocks": "every"}
-    whole, stopped = (plan_of(tmp_path / name, **options) for name in ("whole", "stopped"))
+    options["shipped"] = tmp_path / "shipped"
+    whole, stopped = (
+        plan_of(tmp_path / "whole", own=False, ship=True, **options),
+        plan_of(tmp_path / "stopped", **options),
+    )
     study.train(whole, few)
     plain, ticket = whole.queue()
     for run, epochs in ((plain, 1), (ticket, 2)):  # the other one was finished, and its result was not written
@@ -52,7 +48,10 @@ def test_stopped_or_not_written_down_it_goes_on_and_leaves_no_weights(tmp_path, 
     assert comparable(plan) == comparable(whole)
     nsi = whole.find(plain).nsi
     assert sorted(np.argsort(nsi)[-2:].tolist()) == ticket.acting == whole.queue()[1].acting
-    assert {path.suffix for path in whole.own.iterdir()} == {".json", ".lock"}
+    assert {path.suffix for path in whole.own.iterdir()} == {".lock"}
+    assert {path.stem for path in options["shipped"].glob("*.json")} == {plain.stem, ticket.stem}
+    assert plan_of(tmp_path / "again", own=False, **options).find(plain) == whole.find(plain)
+    assert plan_of(tmp_path / "again", **options).find(plain) is None  # `own` leaves what is shipped aside
     assert len(list(plan.own.glob("*.safetensors"))) == 2
 
 

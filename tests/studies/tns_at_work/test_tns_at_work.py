@@ -1,4 +1,4 @@
-"""TNS at work: what is trained and pruned is what the design says, and every verdict follows its rule."""
+"""TNS at work: what is trained and pruned is what the design says; rivals as good are seen."""
 
 import dataclasses
 
@@ -12,14 +12,11 @@ from netbridge.train import epochs, loop
 from studies import population
 from studies import tns_at_work as study
 from studies.lab import jobs, measurements, networks
-from studies.lab.comparisons import dunnett
 from studies.lab.stiffness import READINGS, SCALE, SHAPE, TNS
 from studies.lab.verdicts import (
     BY_READING,
     CONTRADICTED,
     NO_DIFFERENCE,
-    SPLIT,
-    TRUE_OF_SOME,
     UNDECIDED,
 )
 
@@ -145,42 +142,12 @@ def test_a_pruning_is_found_again_and_only_of_the_same_network(digits, tmp_path)
         other.find((tmp_path,))
 
 
-@pytest.mark.parametrize("family", study.FAMILIES)
-def test_prunings_of_both_families_are_shipped(family):
-    """So that the default shows what is true of one family and not of the other."""
-    found = [study.Pruning(path).find((study.SHIPPED,)) for path in networks.shipped_files(family)]
-    assert None not in found
-    assert len({one.controller for one in found}) >= study.FEWEST_PRUNED
-    assert all(set(one.accuracy) == set(study.ORDERS) for one in found)
-
-
 def test_the_advantage_is_the_mean_over_what_is_dropped():
     one = study.Pruned("a", 0, 90.0, {study.SMALLEST: {1: 80.0, 2: 70.0}, study.RANDOM: {1: 70.0, 2: 40.0}})
     assert one.advantage(study.SMALLEST, study.RANDOM) == 20.0
 
 
 # The verdicts.
-
-
-def by_weight(*means, seeds=NOISE):
-    """Values around these means at the weights -0.1, -0.01, 0, 0.01, 0.1."""
-    return {weight: [mean + x for x in seeds] for weight, mean in zip(sorted(study.WEIGHTS), means, strict=True)}
-
-
-def test_one_weight_whose_seeds_lie_far_apart_is_not_taken_for_a_loss():
-    """By one deviation for all weights the interval leaves out 0, by its own it does not."""
-    groups = {weight: list(np.linspace(89.0, 91.0, 10)) for weight in study.WEIGHTS}
-    groups[-0.1] = [10.0, 40.0, 81.0, 90.0, 90.0, 91.0]
-    assert dunnett("0", {f"{weight:g}": values for weight, values in groups.items()})["-0.1"].high < 0
-    assert study.judge_reward(groups).verdict == UNDECIDED
-
-
-def test_one_weight_whose_seeds_lie_far_apart_hides_no_other():
-    """Nor does its deviation widen the intervals of the others, as a pooled one does."""
-    groups = by_weight(3, 4, 3, 3, 3)
-    groups[-0.1] = [-60.0, -20.0, 3.0, 30.0, 70.0]
-    assert dunnett("0", {f"{weight:g}": values for weight, values in groups.items()})["-0.01"].low < 0
-    assert study.judge_reward(groups).verdict == TRUE_OF_SOME
 
 
 def architectures(n=36, seed=0, like=None, controllers=6):
@@ -203,16 +170,6 @@ def test_readings_that_disagree_and_a_rival_that_is_as_good():
     assert study.BETTER[SCALE](searched, SCALE, 300).verdict == CONTRADICTED
 
 
-@pytest.mark.parametrize("differing", [("0",), ("0", "1")])
-def test_what_controllers_and_shapes_do_is_no_relation_of_networks(differing):
-    """The null that networks as units took for one: some controllers differ from the others, in both numbers."""
-    searched = architectures()
-    far = np.isin(searched.controllers, differing) * 9.0
-    before = {key: values + far for key, values in searched.before.items()}
-    searched = dataclasses.replace(searched, before=before, accuracy=searched.accuracy + far)
-    assert study.RANKING[SCALE](searched, SCALE, 500).verdict == UNDECIDED
-
-
 def test_no_relation_to_speak_of_is_no_difference():
     searched = architectures(n=40 * 40, controllers=40)
     assert study.RANKING[SCALE](searched, SCALE, 100).verdict == NO_DIFFERENCE
@@ -225,13 +182,6 @@ def prunings(above_random, above_loss, n=6, family="digits"):
         for x in spread
     ]
     return {family: [study.Pruned(f"c{k}", seed, 90.0, of) for k, of in enumerate(orders) for seed in (0, 1)]}
-
-
-def test_what_is_true_of_one_family_is_not_said_of_all():
-    """The fault: 16 networks of the digits gave "supported", where those of CIFAR-10 say nothing of the kind."""
-    other = [dataclasses.replace(one, controller=one.controller) for one in prunings(0.0, 0.0)["digits"]]
-    assert study.judge_pruning(prunings(5.0, 0.0) | {"cifar10": other}).verdict == TRUE_OF_SOME
-    assert study.judge_pruning(prunings(5.0, 0.0) | prunings(-5.0, 0.0, family="cifar10")).verdict == SPLIT
 
 
 def test_seeds_of_one_controller_are_one_unit():

@@ -1,4 +1,4 @@
-"""The study of transformers: verdicts on constructed cases each way, and one run with everything it leaves behind."""
+"""The study of transformers: rules about arithmetic, steps within their kind, and one run."""
 
 import dataclasses
 
