@@ -205,8 +205,8 @@ def notes_on_unadded(modules: dict[str, nn.Module], first: Pass, steps: list[Ste
     unseen = [
         name
         for name in first.ends
-        if type(modules[name]) in kinds and first.keeps_shape(name) and any(p.ndim > 1 for p in modules[name].parameters())
-        and not any(is_within(one, name) for one in seen)
+        if type(modules[name]) in kinds and first.keeps_shape(name)
+        and any(p.ndim > 1 for p in modules[name].parameters()) and not any(is_within(one, name) for one in seen)
     ]  # fmt: skip
     if not unseen:
         return []

@@ -203,7 +203,7 @@ class Graph(Sums):
 
 def bridges(step: Step, found: list[Step], regions: dict[int, set[int]]) -> bool:
     """Does this addition span a chain of steps, as a skip around a whole network does?"""
-    inside = [other for other in found if other.addition in regions[step.addition]]
+    inside = [other for other in found if other.addition in regions[step.addition] - set(step.stages)]
     states = {other.state for other in inside}
     return any(other.after in states for other in inside)
 

@@ -57,6 +57,7 @@ class Reading(NamedTuple):
     scale: tuple[Product, ...] = ()
     tableau: tuple[int, ...] = ()
     layouts: tuple[int, ...] = ()  # between the shortcut and the sum
+    stages: tuple[int, ...] = ()  # the sums that were taken apart though they are used elsewhere as well
 
 
 class Sums(Judging):
@@ -87,7 +88,8 @@ class Sums(Judging):
         terms = self.terms_of(summands, {source, state})
         if self.is_multiple(terms, {source, state}):
             return None
-        reading = self.read(terms, {source, state}, self.scaling_behind(i)[0])
+        outer = self.scaling_behind(i)[0]
+        reading = self.read_stages(summands, terms, {source, state}, outer) or self.read(terms, {source, state}, outer)
         if reading is None and (context := self.find_conditional(summands)) is not None:
             state, reading = context, self.read(self.terms_of(summands, {context}), {context}, 1.0)
         if reading is None:
@@ -100,7 +102,7 @@ class Sums(Judging):
         start = self.features(state) if identity else self.features(i)
         return Step(
             name, name, i, state, i, identity, shape, start, place, reading.branches, overwrites, reading.size,
-            reading.scale, reading.tableau, self.axis[i] or 0, layouts=reading.layouts,
+            reading.scale, reading.tableau, self.axis[i] or 0, layouts=reading.layouts, stages=reading.stages,
         )  # fmt: skip
 
     # sums and products, taken apart
@@ -204,15 +206,16 @@ class Sums(Judging):
         others = tuple(factor for factor, _ in own if factor is not main[0])
         return Term(main[1], Place(*main[0].place), factors=tuple(factors), own=others)
 
-    def terms_of(self, summands: list[Summand], ends: set[int]) -> list[Term]:
+    def terms_of(self, summands: list[Summand], ends: set[int], whole: bool = False) -> list[Term]:
         """The normal form of a sum."""
-        return [term for summand in summands for term in self.terms(term_of(summand), ends)]
+        return [term for summand in summands for term in self.terms(term_of(summand), ends, whole=whole)]
 
-    def terms(self, term: Term, ends: set[int], deep: bool = True) -> list[Term]:
+    def terms(self, term: Term, ends: set[int], deep: bool = True, whole: bool = False) -> list[Term]:
         """The normal form of what stands at the place of a term: its leaves with their coefficients.
 
         ends    operations that are leaves whatever they are: the state
-        deep    whether a sum that is used elsewhere as well may be taken apart
+        deep    whether a sum that is used elsewhere as well may be taken apart, if it is no later state
+        whole   whether all sums are taken apart
         """
         i, layouts, factors = term.leaf, term.moved, term.factors
         place, crossed = term.place, term.layouts
@@ -242,7 +245,7 @@ class Sums(Judging):
                 place, crossed, factors = outer
                 return [Term(product, place, crossed, factors, (), term.around, crossed)]
         if i not in ends and not own:
-            found = self.terms_of_sum(i, Term(i, place, crossed, factors, (), term.around, layouts), ends, deep)
+            found = self.terms_of_sum(i, Term(i, place, crossed, factors, (), term.around, layouts), ends, deep, whole)
             if found:
                 return found
             for product, outer in trail:
@@ -251,9 +254,9 @@ class Sums(Judging):
                     break
         return [Term(i, place, crossed, factors, own, term.around, layouts)]
 
-    def terms_of_sum(self, i: int, term: Term, ends: set[int], deep: bool) -> list[Term]:
+    def terms_of_sum(self, i: int, term: Term, ends: set[int], deep: bool, whole: bool) -> list[Term]:
         summands = self.summands(i)
-        alone = len(self.users[i]) == 1
+        alone = whole or len(self.users[i]) == 1
         if not summands or not (alone or deep):
             return []
         around = (*term.around, (term.place, term.layouts, len(term.factors)))
@@ -272,6 +275,7 @@ class Sums(Judging):
                 ),
                 ends,
                 deep and alone,
+                whole,
             )
         ]
         if not alone and any(one.leaf in ends or self.summands(one.leaf) for one in found):
@@ -330,6 +334,21 @@ class Sums(Judging):
         branching = [*others, *moving]
         tableau, sizes, leaves = self.split_coefficients(branching, ends)
         return Reading(shortcut.place, self.branches(leaves), sizes, scaled, tableau, shortcut.layouts)
+
+    def read_stages(self, summands: list[Summand], terms: list[Term], ends: set[int], outer: float) -> Reading | None:
+        """The same where stages are themselves added, as in x / 2 + (y + h f(y)) / 2 with y = x + h f(x): a tableau.
+
+        None where they are not all evaluations of one function, with which they are steps of their own.
+        """
+        if not any(term.leaf not in ends and self.summands(term.leaf) for term in terms):
+            return None
+        terms = self.terms_of(summands, ends, whole=True)
+        total = self.polynomial(term.factors for term in terms if term.leaf in ends)
+        reading = self.read(terms, ends, outer) if is_one(multiply({(): outer}, total)) else None
+        if reading is None or not reading.tableau:
+            return None
+        around = {place for term in terms for place, *_ in term.around}
+        return reading._replace(stages=tuple({self.resolve(self.source(place), layouts=True) for place in around}))
 
     def is_multiple(self, terms: list[Term], ends: set[int]) -> bool:
         """Is a sum the state times something that is not computed from it, as 0.5 x + x and g x + (1 - g) x are?"""

@@ -102,7 +102,7 @@ class Watching(TorchFunctionMode):
             self.ends[name] = [self.number(first_tensor(args)), None]
 
     def leave(self, module: nn.Module, args, output):
-        if (name := self.names.get(id(module))) is not None and self.modules:
+        if id(module) in self.names and self.modules:
             self.ends[self.modules.pop()][1] = self.number(first_tensor(output))
 
     def written(self, result, choices=None) -> Pass:
