@@ -99,11 +99,6 @@ class Step(NamedTuple):
         return tuple(factor for product in (*self.size, *self.scale) for factor in product)
 
 
-class Summand(NamedTuple):
-    operand: int
-    branch: Branch
-
-
 def is_within(module: str, name: str) -> bool:
     """Is a module another one or a part of it?"""
     return not name or module == name or module.startswith(f"{name}.")

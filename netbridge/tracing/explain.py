@@ -330,7 +330,7 @@ class Reader:
         return FactorNote(f"{sign}{' and '.join(names) or 'a constant tensor'}", shape, line, reason)
 
     def unspelled(self, i: int) -> list[FactorNote]:
-        """The product with a constant that ends a branch: with a matrix, or with a number a channel by a convolution."""
+        """The product with a constant that ends a branch: with a matrix, or a convolution by a number a channel."""
         graph = self.graph
         i = graph.resolve(i, layouts=True)
         operation, sources = graph.operations[i], graph.sources(i)

@@ -7,7 +7,7 @@ holds what came out, and the network is put back as it was (`preserve`).
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import torch
 from torch import nn
@@ -37,6 +37,22 @@ Kind = Literal["slope", "increment"]
 Progress = bool | Callable[[int, int | None], object] | None
 
 
+class Options(TypedDict, total=False):
+    """The arguments of `trace` that do not decide what it returns."""
+
+    tune: bool
+    batch_size: int | None
+    progress: Progress
+    outputs: bool
+    on_bad: Literal["raise", "nan"]
+    call: Callable | None
+    factors: Factors | None
+    stage: Sequence[int] | Mapping[str, int] | None
+    first: Sequence[bool] | Mapping[str, bool] | None
+    batch_axis: int | None
+    steps: Sequence[str] | None
+
+
 @overload
 def trace(
     net: nn.Module,
@@ -44,38 +60,13 @@ def trace(
     of: Kind | None = None,
     blocks=None,
     keep: Literal[False] = False,
-    tune: bool = False,
-    batch_size: int | None = None,
-    progress: Progress = None,
-    outputs: bool = False,
-    on_bad: Literal["raise", "nan"] = "raise",
-    call: Callable | None = None,
-    factors: Factors | None = None,
-    stage: Sequence[int] | Mapping[str, int] | None = None,
-    first: Sequence[bool] | Mapping[str, bool] | None = None,
-    batch_axis: int | None = None,
-    steps: Sequence[str] | None = None,
+    **options: Unpack[Options],
 ) -> Record: ...
 
 
 @overload
 def trace(
-    net: nn.Module,
-    images,
-    of: Sequence[Kind],
-    blocks=None,
-    keep: Literal[False] = False,
-    tune: bool = False,
-    batch_size: int | None = None,
-    progress: Progress = None,
-    outputs: bool = False,
-    on_bad: Literal["raise", "nan"] = "raise",
-    call: Callable | None = None,
-    factors: Factors | None = None,
-    stage: Sequence[int] | Mapping[str, int] | None = None,
-    first: Sequence[bool] | Mapping[str, bool] | None = None,
-    batch_axis: int | None = None,
-    steps: Sequence[str] | None = None,
+    net: nn.Module, images, of: Sequence[Kind], blocks=None, keep: Literal[False] = False, **options: Unpack[Options]
 ) -> Records: ...
 
 
@@ -87,17 +78,7 @@ def trace(
     blocks=None,
     *,
     keep: Literal[True],
-    tune: bool = False,
-    batch_size: int | None = None,
-    progress: Progress = None,
-    outputs: bool = False,
-    on_bad: Literal["raise", "nan"] = "raise",
-    call: Callable | None = None,
-    factors: Factors | None = None,
-    stage: Sequence[int] | Mapping[str, int] | None = None,
-    first: Sequence[bool] | Mapping[str, bool] | None = None,
-    batch_axis: int | None = None,
-    steps: Sequence[str] | None = None,
+    **options: Unpack[Options],
 ) -> Trajectories: ...
 
 
