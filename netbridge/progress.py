@@ -21,3 +21,25 @@ def progress_bar(title: str, total: int = 0, done: int = 0) -> Iterator[Callable
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=console, transient=True) as shown:
         task = shown.add_task(title, total=total or None, completed=done, note="")
         yield lambda amount=1, note="": shown.update(task, advance=amount, note=note)
+
+
+@contextlib.contextmanager
+def report_to(progress, title: str, total: int | None) -> Iterator[Callable]:
+    """What the argument `progress` of a function asks for, as a function of (amount done, amount in all or None).
+
+    progress  True for a bar with this title; a function, which is handed on; None or False for nothing
+    """
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise TypeError(f"`progress` must be True, or a function of (done, total), got {progress!r}.")
+    if progress is not True:
+        yield progress or (lambda done, total: None)
+        return
+    with progress_bar(title, total or 0) as advance:
+        before = 0
+
+        def report(done: int, total: int | None):
+            nonlocal before
+            advance(done - before)
+            before = done
+
+        yield report

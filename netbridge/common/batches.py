@@ -143,6 +143,22 @@ class Samples:
         """Runs the network on a batch with the samples along the first axis."""
         return self.plain(net, self.in_place(batch))
 
+    def around(self, block: nn.Module) -> nn.Module:
+        """The same function as a block of the network, of states with the samples along the first axis."""
+        return AxisInFront(block, self.axis) if self.axis else block
+
+
+class AxisInFront(nn.Module):
+    """A block that takes and returns a state with the samples along the first axis, where its own has another."""
+
+    def __init__(self, block: nn.Module, axis: int):
+        super().__init__()
+        self.block, self.axis = block, axis
+
+    def forward(self, state):
+        new = self.block(state.movedim(0, self.axis))
+        return (new[0] if isinstance(new, tuple) else new).movedim(self.axis, 0)
+
 
 def sample_of(batch, avoided: Set[int] = frozenset()):
     """The first images of a batch, for the pass that finds the blocks: as many as no other axis of it is long.

@@ -162,7 +162,7 @@ class Saved:
 
     def save(self, net: nn.Module):
         seen: dict[int, object] = {}  # also keeps alive what is known by its id
-        is_plain = functools.cache(lambda kind: issubclass(kind, PLAIN))  # of thousands of attributes
+        is_plain: Callable[[Any], bool] = functools.cache(lambda kind: issubclass(kind, PLAIN))
         waiting: list[tuple[Any, int]] = [(net, 0)]
         while waiting:
             value, depth = waiting.pop()

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from torch import nn
 
 import odelab
-from netbridge.common.batches import images_of
+from netbridge.common.batches import Samples, images_of
 from netbridge.common.nested_tensors import first_tensor
 from netbridge.common.preservation import unwrap
 from netbridge.doctor.euler_limits import EulerLimit, euler_limit
@@ -225,7 +225,14 @@ def of_blocks(values: np.ndarray) -> np.ndarray:
 
 
 def diagnose(
-    net: nn.Module, images, *, states: int = 1, blocks=None, batch_size: int | None = None, allowed: float = 10.0
+    net: nn.Module,
+    images,
+    *,
+    states: int = 1,
+    blocks=None,
+    batch_size: int | None = None,
+    allowed: float = 10.0,
+    batch_axis: int | None = None,
 ) -> NetworkDiagnosis:
     """Which blocks of a network are stiff, by which reading, what do its step sizes do, what would a swap change?
 
@@ -241,6 +248,7 @@ def diagnose(
     batch_size  images per pass, as for `nb.trace`
     allowed     about how many seconds of processor time the limits may take; 10. Blocks with the largest index come
                 first, and those that are not reached are named
+    batch_axis  along which axis of the images, and of the blocks' states, the samples stand, as in `nb.trace`
 
     Returns a `NetworkDiagnosis`. Raises ValueError where no residual block can be seen.
 
@@ -254,13 +262,14 @@ def diagnose(
     if not allowed > 0.0:
         raise ValueError(f"`allowed` must be a positive number of seconds, got {allowed!r}.")
     net = unwrap(net)
+    samples = Samples(axis=batch_axis)
     images = list(images) if isinstance(images, Iterator) else images  # they are gone through twice
-    records = trace(net, images, of=("slope", "increment"), blocks=blocks, batch_size=batch_size)
+    records = trace(net, images, of=("slope", "increment"), blocks=blocks, batch_size=batch_size, batch_axis=batch_axis)
     limits: dict[str, EulerLimit] = {}
     with_ones: dict[str, EulerLimit] = {}
     trouble: dict[str, str] = {}
     try:
-        found = block_states(net, first_images(images, states), blocks)
+        found = block_states(net, samples.in_place(first_images(images, states, samples)), blocks, batch_axis)
     except ValueError as error:
         found, trouble = {}, {"all blocks": str(error).rstrip(".")}
     size = dict(
@@ -272,7 +281,7 @@ def diagnose(
         if time.process_time() - start > allowed:
             trouble[name] = f"that took longer than the {allowed:g} seconds of `allowed`"
             continue
-        block, parts = net.get_submodule(name), found[name].split(1)
+        block, parts = samples.around(net.get_submodule(name)), samples.in_front(found[name]).split(1)
         try:
             limits[name] = least(euler_limit(block, state) for state in parts)
             if size[name][1]:
@@ -295,9 +304,9 @@ def has_step_size(records: Records) -> np.ndarray:
     return np.zeros(len(records.names), bool) if sizes is None else (np.abs(sizes - 1.0) > 1e-6).any(axis=0)
 
 
-def first_images(images, count: int) -> torch.Tensor:
-    """The first images of what a trace takes."""
+def first_images(images, count: int, samples: Samples) -> torch.Tensor:
+    """The first images of what a trace takes, along the first axis."""
     if not isinstance(images, torch.Tensor | np.ndarray):
         batch = next(iter(images))
         images = batch if isinstance(batch, np.ndarray) else first_tensor(batch)
-    return images_of(images)[:count]
+    return samples.first(images_of(images), count)

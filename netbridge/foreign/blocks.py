@@ -27,7 +27,7 @@ def foreign_tracer_of(net: nn.Module, call, batch, kinds: tuple[str, ...] | None
     named = None if blocks is None else named_blocks(net, blocks)
     first, sample = watch_sample(net, call, batch, choices)
     tracer = StepTracer(net, call, first, named)
-    out_of_sight = first.graph().find_out_of_sight()
+    out_of_sight = first.graph.find_out_of_sight()
     if named is not None:
         out_of_sight = [module for module in out_of_sight if any(is_within(module, name) for name in named)]
     if named is None and (untold := solving(first.operations, (UNTOLD,))):
@@ -106,7 +106,7 @@ def look_for_axis(net: nn.Module, call, batch, choices, mixed: list[str]) -> Non
         first, sample = watch_sample(net, call_swapped, swapped(batch), choices)
     except (RuntimeError, ValueError, TypeError, IndexError):
         return
-    steps = first.graph().steps()
+    steps = first.graph.steps()
     if len(steps) > 0 and not find_mixed(net, call_swapped, sample, first, steps):
         raise OtherAxis(1, mixed)
 
@@ -125,7 +125,7 @@ def watch_sample(net: nn.Module, call, batch, choices=None) -> tuple[Pass, Any]:
         except (RuntimeError, IndexError) as error:
             refuse_parts(net, call, batch, error)
             raise
-        steps = first.graph().steps()
+        steps = first.graph.steps()
         by_chance = any(step.shape.count(images) > 1 or (step.axis and not again) for step in steps)
         if not by_chance:
             break
@@ -148,7 +148,7 @@ def refuse_parts(net: nn.Module, call, batch, error: Exception) -> None:
 
 def notes_on_unseen(net: nn.Module, first: Pass, steps: list[Step]) -> list[str]:
     """What a trace is without: blocks and branches whose class has a step elsewhere, and sums that are none."""
-    modules, graph = dict(net.named_modules()), first.graph()
+    modules, graph = dict(net.named_modules()), first.graph
     notes = notes_on_unadded(modules, first, steps)
     own = type(net).__name__
     if partial := [step.name for step in steps if graph.is_partial(step)]:
@@ -162,7 +162,7 @@ def notes_on_unseen(net: nn.Module, first: Pass, steps: list[Step]) -> list[str]
             "skip from further back, a constant): the index of the slope is that of the branch alone, that of the "
             'increment (of="increment") is of both.'
         )
-    if back := graph.sorted_steps()[1]:
+    if back := graph.sorted_steps[1]:
         notes.append(
             f"the trace is without sums in {unique(step.name or own for step in back)}: they mix an earlier state, "
             "such as the first one, into what later steps have made of it, and the steps that they are part of are "
@@ -176,7 +176,7 @@ def notes_on_unseen(net: nn.Module, first: Pass, steps: list[Step]) -> list[str]
             "`blocks` and of='increment' they are measured."
         )
     classes = {type(modules[step.module]) for step in steps if step.module in modules}
-    seen = {step.module for step in graph.candidates()}
+    seen = {step.module for step in graph.candidates}
     unseen = [
         name
         for name in first.ends
@@ -193,7 +193,7 @@ def notes_on_unseen(net: nn.Module, first: Pass, steps: list[Step]) -> list[str]
 
 def notes_on_unadded(modules: dict[str, nn.Module], first: Pass, steps: list[Step]) -> list[str]:
     """Modules that have the class of an observed branch, but whose output no residual sum adds to a state."""
-    graph = first.graph()
+    graph = first.graph
     seen = {operation.module for operation in map(graph.operations.__getitem__, graph.in_branches(steps))}
     kinds = set()
     for step in steps:
@@ -205,8 +205,8 @@ def notes_on_unadded(modules: dict[str, nn.Module], first: Pass, steps: list[Ste
     unseen = [
         name
         for name in first.ends
-        if type(modules[name]) in kinds and first.keeps_shape(name) and any(p.ndim > 1 for p in modules[name].parameters())
-        and not any(is_within(one, name) for one in seen)
+        if type(modules[name]) in kinds and first.keeps_shape(name)
+        and any(p.ndim > 1 for p in modules[name].parameters()) and not any(is_within(one, name) for one in seen)
     ]  # fmt: skip
     if not unseen:
         return []
@@ -220,7 +220,7 @@ def notes_on_unadded(modules: dict[str, nn.Module], first: Pass, steps: list[Ste
 
 def notes_on_products(first: Pass, steps: list[Step]) -> list[str]:
     """The products of two things of full size at the ends of branches: which were step sizes, and which could be."""
-    graph, notes = first.graph(), []
+    graph, notes = first.graph, []
     for why, text in (
         ("bounded", "one factor, as large as the branch, lies between 0 and a bound and is taken for the step size"),
         ("undecided", "neither of two factors can be told to be the step size, and the product is the slope"),

@@ -17,15 +17,12 @@ class Graph(Sums):
 
     def steps(self) -> list[Step]:
         """The residual steps on the way to an output, in order."""
-        return list(self.sorted_steps()[0])
-
-    def sorted_steps(self) -> tuple[list[Step], list[Step]]:
-        """The residual steps in order, and the sums that reach back to an earlier state (`reaches_back`)."""
-        return self.sorted
+        return list(self.sorted_steps[0])
 
     @functools.cached_property
-    def sorted(self) -> tuple[list[Step], list[Step]]:
-        found = self.candidates()
+    def sorted_steps(self) -> tuple[list[Step], list[Step]]:
+        """The residual steps in order, and the sums that reach back to an earlier state (`reaches_back`)."""
+        found = self.candidates
         origins = {step.state for step in found if step.identity}
         reached = {step.addition: self.follow_tail(step.addition, origins) for step in found}
         tails = {tail for after, tail in reached.values() if after is not None}
@@ -203,7 +200,7 @@ class Graph(Sums):
 
 def bridges(step: Step, found: list[Step], regions: dict[int, set[int]]) -> bool:
     """Does this addition span a chain of steps, as a skip around a whole network does?"""
-    inside = [other for other in found if other.addition in regions[step.addition]]
+    inside = [other for other in found if other.addition in regions[step.addition] - set(step.stages)]
     states = {other.state for other in inside}
     return any(other.after in states for other in inside)
 

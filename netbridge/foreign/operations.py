@@ -91,16 +91,12 @@ class Step(NamedTuple):
     end_axis: int = 0  # of the samples, in x_{t+1}
     layouts: tuple[int, ...] = ()  # the changes of layout between the shortcut and the sum
     tail: tuple[int, ...] = ()  # the changes of layout between the sum and x_{t+1}
+    stages: tuple[int, ...] = ()  # sums of a state and a branch that are stages of its tableau
 
     @property
     def factors(self) -> Product:
         """All that the step size is made of."""
         return tuple(factor for product in (*self.size, *self.scale) for factor in product)
-
-
-class Summand(NamedTuple):
-    operand: int
-    branch: Branch
 
 
 def is_within(module: str, name: str) -> bool:

@@ -28,7 +28,7 @@ def find_mixed(net: nn.Module, call, sample, seen: Pass, steps: list[Step]) -> l
 
     Two more passes, one of them with another first row; none where every operation works row by row.
     """
-    graph = seen.graph()
+    graph = seen.graph
     alive = [i for i in range(len(seen.operations)) if graph.live[i]]
     if all(seen.operations[i].name in ROW_BY_ROW or is_within_rows(graph, i, net) for i in alive):
         return []

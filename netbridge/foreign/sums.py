@@ -18,7 +18,7 @@ import torch
 
 from netbridge.foreign.algebra import add, is_one, multiply, ratio
 from netbridge.foreign.judging import Atom, Judging
-from netbridge.foreign.operations import Branch, Factor, Place, Product, Step, Summand, is_within
+from netbridge.foreign.operations import Branch, Factor, Place, Product, Step, is_within
 
 LONGEST_SHORTCUT = 6  # operations: pool, pad, convolution, normalisation and some slicing
 WEIGHTED = set("linear conv1d conv2d conv3d conv_transpose2d matmul bmm mm addmm einsum bilinear embedding".split())  # noqa: SIM905
@@ -57,6 +57,7 @@ class Reading(NamedTuple):
     scale: tuple[Product, ...] = ()
     tableau: tuple[int, ...] = ()
     layouts: tuple[int, ...] = ()  # between the shortcut and the sum
+    stages: tuple[int, ...] = ()  # the sums that were taken apart though they are used elsewhere as well
 
 
 class Sums(Judging):
@@ -66,12 +67,9 @@ class Sums(Judging):
         super().__init__(*arguments, **options)
         self.orders: dict[tuple[int, ...], tuple] = {}
 
+    @functools.cached_property
     def candidates(self) -> list[Step]:
         """Every sum of a shortcut and a branch, also inside the branch of another and around a whole network."""
-        return self.found
-
-    @functools.cached_property
-    def found(self) -> list[Step]:
         needed = set().union(*(self.between(0, output) for output in self.outputs)) if self.outputs else set()
         return [step for i in sorted(needed) if (step := self.candidate(i)) is not None]
 
@@ -82,12 +80,13 @@ class Sums(Judging):
         summands = self.summands(i)
         if len(summands) < 2:
             return None
-        source = self.dominator[summands[0].branch.place.operation]  # of a stack, not of its sum
+        source = self.dominator[summands[0].place.operation]  # of a stack, not of its sum
         state, identity = self.resolve(source), True
         terms = self.terms_of(summands, {source, state})
         if self.is_multiple(terms, {source, state}):
             return None
-        reading = self.read(terms, {source, state}, self.scaling_behind(i)[0])
+        outer = self.scaling_behind(i)[0]
+        reading = self.read_stages(summands, terms, {source, state}, outer) or self.read(terms, {source, state}, outer)
         if reading is None and (context := self.find_conditional(summands)) is not None:
             state, reading = context, self.read(self.terms_of(summands, {context}), {context}, 1.0)
         if reading is None:
@@ -100,12 +99,12 @@ class Sums(Judging):
         start = self.features(state) if identity else self.features(i)
         return Step(
             name, name, i, state, i, identity, shape, start, place, reading.branches, overwrites, reading.size,
-            reading.scale, reading.tableau, self.axis[i] or 0, layouts=reading.layouts,
+            reading.scale, reading.tableau, self.axis[i] or 0, layouts=reading.layouts, stages=reading.stages,
         )  # fmt: skip
 
     # sums and products, taken apart
 
-    def summands(self, i: int) -> list[Summand]:
+    def summands(self, i: int) -> list[Term]:
         """What operation i adds up, [] unless all of it has the shape of the sum and is computed from the input."""
         operation = self.operations[i]
         name = operation.name
@@ -137,10 +136,8 @@ class Sums(Judging):
         found = [one for one in found if not self.is_zero(one[0])]
         if not all(self.is_live(j) and self.operations[j].shape == operation.shape for j, *_ in found):
             return []
-        return [
-            Summand(j, Branch(Place(i, path), factors, own=own if path == found[-1][1] else ()))
-            for j, path, factors in found
-        ]
+        terms = [Term(j, Place(i, path), factors=factors) for j, path, factors in found]
+        return [*terms[:-1], terms[-1]._replace(own=own)] if terms else []
 
     def split_product(self, i: int, sides: tuple[int, int]) -> Term | None:
         """A product or quotient as coefficient and leaf; None where it is one thing that is no product of two.
@@ -204,15 +201,16 @@ class Sums(Judging):
         others = tuple(factor for factor, _ in own if factor is not main[0])
         return Term(main[1], Place(*main[0].place), factors=tuple(factors), own=others)
 
-    def terms_of(self, summands: list[Summand], ends: set[int]) -> list[Term]:
+    def terms_of(self, summands: list[Term], ends: set[int], whole: bool = False) -> list[Term]:
         """The normal form of a sum."""
-        return [term for summand in summands for term in self.terms(term_of(summand), ends)]
+        return [term for summand in summands for term in self.terms(summand, ends, whole=whole)]
 
-    def terms(self, term: Term, ends: set[int], deep: bool = True) -> list[Term]:
+    def terms(self, term: Term, ends: set[int], deep: bool = True, whole: bool = False) -> list[Term]:
         """The normal form of what stands at the place of a term: its leaves with their coefficients.
 
         ends    operations that are leaves whatever they are: the state
-        deep    whether a sum that is used elsewhere as well may be taken apart
+        deep    whether a sum that is used elsewhere as well may be taken apart, if it is no later state
+        whole   whether all sums are taken apart
         """
         i, layouts, factors = term.leaf, term.moved, term.factors
         place, crossed = term.place, term.layouts
@@ -242,7 +240,7 @@ class Sums(Judging):
                 place, crossed, factors = outer
                 return [Term(product, place, crossed, factors, (), term.around, crossed)]
         if i not in ends and not own:
-            found = self.terms_of_sum(i, Term(i, place, crossed, factors, (), term.around, layouts), ends, deep)
+            found = self.terms_of_sum(i, Term(i, place, crossed, factors, (), term.around, layouts), ends, deep, whole)
             if found:
                 return found
             for product, outer in trail:
@@ -251,9 +249,9 @@ class Sums(Judging):
                     break
         return [Term(i, place, crossed, factors, own, term.around, layouts)]
 
-    def terms_of_sum(self, i: int, term: Term, ends: set[int], deep: bool) -> list[Term]:
+    def terms_of_sum(self, i: int, term: Term, ends: set[int], deep: bool, whole: bool) -> list[Term]:
         summands = self.summands(i)
-        alone = len(self.users[i]) == 1
+        alone = whole or len(self.users[i]) == 1
         if not summands or not (alone or deep):
             return []
         around = (*term.around, (term.place, term.layouts, len(term.factors)))
@@ -261,17 +259,16 @@ class Sums(Judging):
             one
             for summand in summands
             for one in self.terms(
-                Term(
-                    summand.operand,
-                    summand.branch.place,
-                    term.moved,
-                    (*term.factors, *(f._replace(layouts=term.moved) for f in summand.branch.factors)),
-                    tuple(f._replace(layouts=term.moved) for f in summand.branch.own),
-                    around,
-                    term.moved,
+                summand._replace(
+                    layouts=term.moved,
+                    factors=(*term.factors, *(f._replace(layouts=term.moved) for f in summand.factors)),
+                    own=tuple(f._replace(layouts=term.moved) for f in summand.own),
+                    around=around,
+                    moved=term.moved,
                 ),
                 ends,
                 deep and alone,
+                whole,
             )
         ]
         if not alone and any(one.leaf in ends or self.summands(one.leaf) for one in found):
@@ -331,6 +328,21 @@ class Sums(Judging):
         tableau, sizes, leaves = self.split_coefficients(branching, ends)
         return Reading(shortcut.place, self.branches(leaves), sizes, scaled, tableau, shortcut.layouts)
 
+    def read_stages(self, summands: list[Term], terms: list[Term], ends: set[int], outer: float) -> Reading | None:
+        """The same where stages are themselves added, as in x / 2 + (y + h f(y)) / 2 with y = x + h f(x): a tableau.
+
+        None where they are not all evaluations of one function, with which they are steps of their own.
+        """
+        if not any(term.leaf not in ends and self.summands(term.leaf) for term in terms):
+            return None
+        terms = self.terms_of(summands, ends, whole=True)
+        total = self.polynomial(term.factors for term in terms if term.leaf in ends)
+        reading = self.read(terms, ends, outer) if is_one(multiply({(): outer}, total)) else None
+        if reading is None or not reading.tableau:
+            return None
+        around = {place for term in terms for place, *_ in term.around}
+        return reading._replace(stages=tuple({self.resolve(self.source(place), layouts=True) for place in around}))
+
     def is_multiple(self, terms: list[Term], ends: set[int]) -> bool:
         """Is a sum the state times something that is not computed from it, as 0.5 x + x and g x + (1 - g) x are?"""
         alone = all(term.leaf in ends and not term.own for term in terms) and len(set(map(self.key_of, terms))) == 1
@@ -379,25 +391,16 @@ class Sums(Judging):
 
     def shared_factors(self, terms: list[Term]) -> tuple[tuple[Product, ...], list[Term]]:
         """The factors that are written once for all terms, and the terms without them."""
-        keys = [[self.factor_key(factor) for factor in term.factors] for term in terms]
         shared: list[Factor] = []
+        left = [list(term.factors) for term in terms]
         for factor in terms[0].factors:
             key = self.factor_key(factor)
-            if all(key in some for some in keys):
+            alike = [[one for one in some if self.factor_key(one) == key] for some in left]
+            if all(alike):
                 shared.append(factor)
-                for some in keys:
-                    some.remove(key)
-        rest = []
-        for term in terms:
-            left = [self.factor_key(factor) for factor in shared]
-            kept = []
-            for factor in term.factors:
-                key = self.factor_key(factor)
-                if key in left:
-                    left.remove(key)
-                else:
-                    kept.append(factor)
-            rest.append(term._replace(factors=tuple(kept)))
+                for some, ones in zip(left, alike, strict=True):
+                    some.remove(ones[0])
+        rest = [term._replace(factors=tuple(some)) for term, some in zip(terms, left, strict=True)]
         return ((tuple(shared),) if shared else ()), rest
 
     def split_coefficients(
@@ -470,7 +473,7 @@ class Sums(Judging):
         for part in parts:
             for term in self.terms(part, ends):
                 known = term.leaf in ends or self.same[term.leaf] in leaves
-                inside = [] if known else list(map(term_of, self.summands(term.leaf)))  # a sum that is used twice
+                inside = [] if known else self.summands(term.leaf)  # a sum that is used twice
                 parts += inside
                 found += [] if inside else [term.leaf]
         return all(leaf in ends for leaf in found) or any(self.same[leaf] in leaves for leaf in found if leaf != i)
@@ -509,12 +512,12 @@ class Sums(Judging):
         (1 + c) x.
         """
         for k, summand in enumerate(summands if len(summands) == 2 else ()):
-            other, state = summands[1 - k], self.resolve(summand.operand)
-            way = self.branch_between(state, other.operand)
-            if summand.branch.factors or other.branch.factors or other.operand not in way:
+            other, state = summands[1 - k], self.resolve(summand.leaf)
+            way = self.branch_between(state, other.leaf)
+            if summand.factors or other.factors or other.leaf not in way:
                 continue
-            sums = [[self.resolve(one.operand) for one in self.summands(i)] for i in way]
-            if all(term.leaf == state for term in self.terms(term_of(other), {state})):
+            sums = [[self.resolve(one.leaf) for one in self.summands(i)] for i in way]
+            if all(term.leaf == state for term in self.terms(other, {state})):
                 continue
             if all(i == state or i in way for ends in sums for i in ends):
                 return state
@@ -524,7 +527,7 @@ class Sums(Judging):
         """The summand that comes from the state without a nonlinearity; of two such, by the shorter way."""
         if len(summands) != 2:
             return None
-        ways = [self.between(source, self.resolve(summand.operand)) for summand in summands]
+        ways = [self.between(source, self.resolve(summand.leaf)) for summand in summands]
         lengths = [len(way) for way in ways]
         linear = [
             side
@@ -534,15 +537,11 @@ class Sums(Judging):
         if not linear or (len(linear) == 2 and lengths[0] == lengths[1]):
             return None
         side = min(linear, key=lengths.__getitem__)
-        if summands[side].branch.factors:
+        if summands[side].factors:
             return None
-        terms = self.terms(term_of(summands[1 - side]), {source})
+        terms = self.terms(summands[1 - side], {source})
         tableau, sizes, leaves = self.split_coefficients(terms, {source})
-        return Reading(summands[side].branch.place, self.branches(leaves), sizes, (), tableau)
-
-
-def term_of(summand: Summand) -> Term:
-    return Term(summand.operand, summand.branch.place, factors=summand.branch.factors, own=summand.branch.own)
+        return Reading(summands[side].place, self.branches(leaves), sizes, (), tableau)
 
 
 def into_leaf(term: Term) -> Term:

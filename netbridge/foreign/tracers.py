@@ -56,14 +56,14 @@ class StepTracer:
         if named is not None:
             self.rename()
         runs = solving(first.operations)
-        if self.choices is not None and (runs or self.graph.candidates()):
-            self.choices.check(first.operations, number_names(self.graph.candidates()), runs)
+        if self.choices is not None and (runs or self.graph.candidates):
+            self.choices.check(first.operations, number_names(self.graph.candidates), runs)
             places = self.places
             places.stage, places.first = self.choices.arrange(places.names, places.stage, places.first)
 
     def read(self, seen: Pass):
         """Finds the steps of this pass; the passes that follow are expected to take the same ones."""
-        self.graph = seen.graph()
+        self.graph = seen.graph
         steps = self.graph.steps()
         chosen, self.hidden = choose(steps, self.named)
         self.solving = [module for module in solving(seen.operations) if self.is_named(module)]

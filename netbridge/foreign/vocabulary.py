@@ -39,8 +39,8 @@ SHAPED = set(
     "new_tensor".split()
 )  # take the shape of a tensor and none of its numbers
 TENSORLESS = set(
-    "shape size dim ndim dim_order dtype device layout numel nelement stride is_contiguous is_floating_point is_complex "  # noqa: SIM905
-    "is_cuda is_mps is_sparse is_quantized is_nested requires_grad grad_fn".split()
+    "shape size dim ndim dim_order dtype device layout numel nelement stride is_contiguous is_floating_point "  # noqa: SIM905
+    "is_complex is_cuda is_mps is_sparse is_quantized is_nested requires_grad grad_fn".split()
 ) | {"__len__", "__hash__"}  # return no tensor; under their own names
 ZEROS = {"zeros", "zeros_like", "new_zeros"}
 LIKE = {"to", "type_as", "view_as", "reshape_as", "expand_as"}  # of a second tensor only its kind or shape is taken

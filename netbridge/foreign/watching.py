@@ -43,11 +43,8 @@ class Pass:
         shapes = [None if i is None else self.operations[i].shape for i in self.ends[module]]
         return None not in shapes and shapes[0] == shapes[1]
 
-    def graph(self) -> Graph:
-        return self.analysed
-
     @functools.cached_property
-    def analysed(self) -> Graph:
+    def graph(self) -> Graph:
         return Graph(self.operations, self.outputs, self.choices)
 
 
@@ -102,7 +99,7 @@ class Watching(TorchFunctionMode):
             self.ends[name] = [self.number(first_tensor(args)), None]
 
     def leave(self, module: nn.Module, args, output):
-        if (name := self.names.get(id(module))) is not None and self.modules:
+        if id(module) in self.names and self.modules:
             self.ends[self.modules.pop()][1] = self.number(first_tensor(output))
 
     def written(self, result, choices=None) -> Pass:
@@ -257,17 +254,13 @@ class Watching(TorchFunctionMode):
     def take_two(self, both, types, args, kwargs):
         """Writes a variance or deviation with its mean down as two functions, each of which has its own degree."""
 
-        def var(*args, **kwargs):
-            return both(*args, **kwargs)[0]
+        def part(k: int, name: str):
+            function = lambda *args, **kwargs: both(*args, **kwargs)[k]  # noqa: E731
+            function.__name__ = name
+            return function
 
-        def std(*args, **kwargs):
-            return both(*args, **kwargs)[0]
-
-        def mean(*args, **kwargs):
-            return both(*args, **kwargs)[1]
-
-        spread = var if both.__name__ == "var_mean" else std
-        return tuple(self.__torch_function__(one, types, args, kwargs) for one in (spread, mean))
+        functions = map(part, (0, 1), both.__name__.split("_"))  # var_mean, std_mean
+        return tuple(self.__torch_function__(one, types, args, kwargs) for one in functions)
 
     def is_complete(self) -> bool:
         """Did the whole pass go the expected way?"""

@@ -166,7 +166,7 @@ def read_program(parts: Anatomy, program: fx.GraphModule, graph: Graph, nodes: l
 def watch_step(parts: Anatomy, block: nn.Module, sample: torch.Tensor) -> None:
     """Branch and step size of a block that torch.fx cannot take apart, where a trace of it sees one step."""
     first = watch_block(block, sample)
-    graph = first.graph()
+    graph = first.graph
     steps = graph.steps()
     parts.live = is_live(steps)
     if graph.find_out_of_sight():

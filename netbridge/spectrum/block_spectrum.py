@@ -214,7 +214,7 @@ def mapping(parts: Anatomy, x, part: str, gate) -> Callable:
         with torch.no_grad():
             held = parts.size_at(x)  # the same at every state
         return lambda u: held * parts.branch(u)
-    if parts.shortcut is None:
+    if parts.increment is not None or (part == "block" and parts.shortcut is None):
         raise ValueError(
             f"`gate` must be {LIVE!r} for this block, whose step size cannot be told apart: {parts.reason}."
         )

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from netbridge.common.batches import images_of, to_network
+from netbridge.common.batches import Samples, images_of, to_network
 from netbridge.common.preservation import keep_generators, preserve
 from netbridge.model.block import Block
 from netbridge.spectrum.digests import digest_of_block, digest_of_tensor
@@ -48,6 +48,7 @@ def block_survey(
     executor=None,
     cache=None,
     on_progress: Callable[[int, int], None] | None = None,
+    batch_axis: int | None = None,
 ) -> np.ndarray:
     """Measure the Jacobians of a network's residual blocks at every image, in parallel and resumably.
 
@@ -67,6 +68,7 @@ def block_survey(
     cache        a folder that keeps every row under the digests of block and state; None keeps nothing. Several
                  surveys may share it at the same time
     on_progress  called with (rows done, rows in all) as the rows come in
+    batch_axis   along which axis of `images`, and of the blocks' states, the samples stand, as in `nb.trace`
 
     Returns a structured array sorted by image, block and kind, with the columns "image", "block", "kind" and: n,
     max_re, min_re, si, spectral_radius, stiffness_index, negative, zero, positive, zero_tolerance, non_normality,
@@ -86,15 +88,20 @@ def block_survey(
     >>> bool((table["max_re"] >= table["min_re"]).all())
     True
     """
-    kinds, images = checked_kinds(kinds), images_of(images)
+    kinds, samples = checked_kinds(kinds), Samples(axis=batch_axis)
+    images = samples.in_front(images_of(images))
     options = {
         "values": values, "gate": gate, "dtype": str(dtype).removeprefix("torch."), "k": k, "rows": rows,
         "schema": SCHEMA,
     }  # fmt: skip
     of_others = {**options, "schema": SCHEMA_OF_OTHERS}
     with preserve(net), torch.no_grad():
-        modules = blocks_of(net, to_network(net, images[:1]), blocks)
-    states = [block_states(net, image, list(modules)) for image in images.split(1)]
+        modules = blocks_of(net, to_network(net, samples.in_place(images[:1])), blocks, batch_axis)
+    states = [
+        {name: samples.in_front(state) for name, state in block_states(net, image, list(modules), batch_axis).items()}
+        for image in map(samples.in_place, images.split(1))
+    ]
+    modules = {name: samples.around(block) for name, block in modules.items()}
     digests = [{name: digest_of_tensor(state) for name, state in one.items()} for one in states]
     shelves = {
         (name, kind): Shelf(cache, block, kind, options if isinstance(block, Block) else of_others)

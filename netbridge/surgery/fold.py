@@ -60,7 +60,7 @@ def fold(net: nn.Module, images=None, call=None) -> nn.Module:
         left = [module for module in new.modules() if isinstance(module, _BatchNorm)]
         if left and not is_sequence_throughout(net):
             with preserve(net):
-                graph = first_pass(net, images, call or run).graph()
+                graph = first_pass(net, images, call or run).graph
             check_neighbours(graph, pairs)
             pairs += [pair for pair in pairs_of_pass(graph, new) if pair not in pairs]
         fold_pairs(new, pairs)

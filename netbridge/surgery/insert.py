@@ -106,7 +106,7 @@ def find_sites(net: nn.Module, images, at, call) -> list[Site]:
             raise ValueError(str(error).replace("`blocks`", "`at`")) from None
     with preserve(net), torch.no_grad():
         batch = some_images(net, images, call)
-        graph = watch_sample(net, call, batch)[0].graph()
+        graph = watch_sample(net, call, batch)[0].graph
         if at == "norms":
             pairs = ((i, net.get_submodule(one.module)) for i, one in enumerate(graph.operations) if one.module)
             found = [
@@ -309,8 +309,8 @@ def last_layers(
         if absorb.dispatch(type(layer)) is not absorb.dispatch(object):
             return [operation.module], ""
         summands = graph.summands(i)
-        if len(summands) > 1 and all(one.branch.how == "plain" and not one.branch.factors for one in summands):
-            found = [last_layers(graph, one.operand, region, net, True, passed) for one in summands]
+        if len(summands) > 1 and not any(one.factors for one in summands):
+            found = [last_layers(graph, one.leaf, region, net, True, passed) for one in summands]
             wrong = next((reason for _, reason in found if reason), "")
             return ([] if wrong else [layer for layers, _ in found for layer in layers]), wrong
         if not graph.passes_on(i, passed) or graph.sources(i) == [0]:

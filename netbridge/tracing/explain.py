@@ -33,7 +33,9 @@ WHY = {
     "activation": "activation: each element depends on one element of the branch",
     "undecided": "two things of full size, neither of which is a step size by the rule",
     "chosen": "by `factors`",
+    "unspelled": "a product with a constant that no * spells: it cannot be told from the weights of the branch",
 }
+MATRIX_PRODUCTS = {"matmul", "mm", "bmm", "mv", "einsum", "tensordot"}
 
 
 FACTORS = ("counted", "left")  # the fields of a note that hold factors
@@ -168,12 +170,12 @@ def explain(
         shapes = Shapes((SLOPE,))
         if isinstance(tracer, SolverTracer) or tracer.solving:
             tracer(to_network(net, samples.in_front(batch)).clone(), shapes)
-        places, names = tracer.places, {id(value): n for n, value in (*net.named_parameters(), *net.named_buffers())}
+        places, tensors = tracer.places, dict((*net.named_parameters(), *net.named_buffers()))
         rows = zip(places.names, places.stage, places.first, strict=True)
         if isinstance(tracer, SolverTracer):
             notes = [own_note(tracer, shapes, k, *row) for k, row in enumerate(rows)]
         else:
-            own, reader = iter(tracer.steps), Reader(tracer.graph, names)
+            own, reader = iter(tracer.steps), Reader(tracer.graph, tensors)
             notes = []
             for k, (name, _, opens) in enumerate(rows):
                 solved = k in tracer.rows_of_solvers
@@ -240,12 +242,13 @@ def solver_note(shapes: Shapes, k: int, name: str, opens: bool) -> StepNote:
 class Reader:
     """Puts what a graph says of its steps into words.
 
-    graph   of the analysed pass
-    names   of parameters and buffers, by `id`
+    graph    of the analysed pass
+    tensors  the parameters and buffers of the network, by name
     """
 
-    def __init__(self, graph: Graph, names: dict[int, str]):
-        self.graph, self.names = graph, names
+    def __init__(self, graph: Graph, tensors: dict[str, torch.Tensor]):
+        self.graph, self.tensors = graph, tensors
+        self.names = {id(tensor): name for name, tensor in tensors.items()}
         self.before: Step | None = None
 
     def note(self, step: Step, name: str, opens: bool, number: int) -> StepNote:
@@ -257,6 +260,7 @@ class Reader:
         counted = [self.factor(one) for one in step.factors]
         counted += self.weights(step) if step.tableau else []
         left += [self.factor(one)._replace(reason="a part of the slope") for b in step.branches for one in b.own]
+        left += [note for branch in step.branches for note in self.unspelled(graph.source(branch.place))]
         opening = self.opening(step, number) if opens else ""
         self.before = step
         slopes = tuple(self.thing(branch.place) for branch in step.branches)
@@ -325,8 +329,36 @@ class Reader:
         reason = "parameter" if names and len(parts) == 1 else "not computed from the images"
         return FactorNote(f"{sign}{' and '.join(names) or 'a constant tensor'}", shape, line, reason)
 
+    def unspelled(self, i: int) -> list[FactorNote]:
+        """The product with a constant that ends a branch: with a matrix, or a convolution by a number a channel."""
+        graph = self.graph
+        i = graph.resolve(i, layouts=True)
+        operation, sources = graph.operations[i], graph.sources(i)
+        if len(sources) != 1 or graph.operations[sources[0]].shape != operation.shape:
+            return []
+        waiting, names = [i], []
+        while waiting:
+            j = waiting.pop()
+            waiting.extend(k for k in graph.operations[j].inputs if not graph.live[k])
+            known = [self.names[one] for one in flat(graph.operations[j].constants) if one in self.names]
+            names += known
+        shapes = [graph.operations[j].shape for j in operation.inputs if not graph.live[j]]
+        shapes += [tuple(self.tensors[name].shape) for name in names]
+        channels = operation.name.startswith("conv") and any(
+            len(shape) == len(operation.shape) and set(shape[1:]) == {1} for shape in shapes
+        )
+        if not channels and operation.name not in MATRIX_PRODUCTS:
+            return []
+        what = f"{operation.name} with {' and '.join(dict.fromkeys(names)) or 'a constant tensor'}"
+        return [FactorNote(what, self.shape(i), short(operation.line), WHY["unspelled"])]
+
     def product(self, i: int) -> FactorNote:
         operation = self.graph.operations[i]
         return FactorNote(
             f"{operation.name} of two", self.shape(i), short(operation.line), WHY[self.graph.verdict(i)[1]]
         )
+
+
+def flat(value) -> list:
+    """The entries of nested tuples."""
+    return [one for part in value for one in flat(part)] if isinstance(value, tuple) else [value]

@@ -66,8 +66,7 @@ def blocks_of(net: nn.Module, images, blocks=None, batch_axis: int | None = None
     if samples.axis != batch_axis:
         raise ValueError(
             f"`images`: the samples stand along axis {samples.axis}, as layers with batch_first=False say, and so they "
-            "do in the states of the blocks. Where that is meant, say batch_axis=1 (not for Jacobians, whose rows are "
-            "samples); else put a module around the network, and around each block, that moves the axis."
+            "do in the states of the blocks. Where that is meant, say batch_axis=1."
         )
     if isinstance(tracer, SolverTracer):
         network = tracer.network

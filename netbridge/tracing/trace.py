@@ -7,7 +7,7 @@ holds what came out, and the network is put back as it was (`preserve`).
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import torch
 from torch import nn
@@ -27,6 +27,7 @@ from netbridge.common.preservation import preserve, unwrap
 from netbridge.foreign.blocks import OtherAxis, foreign_tracer_of
 from netbridge.foreign.choices import Choices, Factors
 from netbridge.model.plain import Plain
+from netbridge.progress import report_to
 from netbridge.recording.record import INCREMENT, SLOPE, Record, Records
 from netbridge.tracing.ours import SolverTracer, network_inside
 from netbridge.tracing.passes import Passes
@@ -36,6 +37,22 @@ Kind = Literal["slope", "increment"]
 Progress = bool | Callable[[int, int | None], object] | None
 
 
+class Options(TypedDict, total=False):
+    """The arguments of `trace` that do not decide what it returns."""
+
+    tune: bool
+    batch_size: int | None
+    progress: Progress
+    outputs: bool
+    on_bad: Literal["raise", "nan"]
+    call: Callable | None
+    factors: Factors | None
+    stage: Sequence[int] | Mapping[str, int] | None
+    first: Sequence[bool] | Mapping[str, bool] | None
+    batch_axis: int | None
+    steps: Sequence[str] | None
+
+
 @overload
 def trace(
     net: nn.Module,
@@ -43,38 +60,13 @@ def trace(
     of: Kind | None = None,
     blocks=None,
     keep: Literal[False] = False,
-    tune: bool = False,
-    batch_size: int | None = None,
-    progress: Progress = None,
-    outputs: bool = False,
-    on_bad: Literal["raise", "nan"] = "raise",
-    call: Callable | None = None,
-    factors: Factors | None = None,
-    stage: Sequence[int] | Mapping[str, int] | None = None,
-    first: Sequence[bool] | Mapping[str, bool] | None = None,
-    batch_axis: int | None = None,
-    steps: Sequence[str] | None = None,
+    **options: Unpack[Options],
 ) -> Record: ...
 
 
 @overload
 def trace(
-    net: nn.Module,
-    images,
-    of: Sequence[Kind],
-    blocks=None,
-    keep: Literal[False] = False,
-    tune: bool = False,
-    batch_size: int | None = None,
-    progress: Progress = None,
-    outputs: bool = False,
-    on_bad: Literal["raise", "nan"] = "raise",
-    call: Callable | None = None,
-    factors: Factors | None = None,
-    stage: Sequence[int] | Mapping[str, int] | None = None,
-    first: Sequence[bool] | Mapping[str, bool] | None = None,
-    batch_axis: int | None = None,
-    steps: Sequence[str] | None = None,
+    net: nn.Module, images, of: Sequence[Kind], blocks=None, keep: Literal[False] = False, **options: Unpack[Options]
 ) -> Records: ...
 
 
@@ -86,17 +78,7 @@ def trace(
     blocks=None,
     *,
     keep: Literal[True],
-    tune: bool = False,
-    batch_size: int | None = None,
-    progress: Progress = None,
-    outputs: bool = False,
-    on_bad: Literal["raise", "nan"] = "raise",
-    call: Callable | None = None,
-    factors: Factors | None = None,
-    stage: Sequence[int] | Mapping[str, int] | None = None,
-    first: Sequence[bool] | Mapping[str, bool] | None = None,
-    batch_axis: int | None = None,
-    steps: Sequence[str] | None = None,
+    **options: Unpack[Options],
 ) -> Trajectories: ...
 
 
@@ -134,7 +116,7 @@ def trace(
     keep        whether to keep the feature maps, default False
     tune        whether to set the allocator (`nb.tune_allocator`), memory format and batch size, default False
     batch_size  images per pass; by default 128 of a tensor, and the batches of a loader as they come
-    progress    True for a progress bar, or a function of (images done, images in all or None)
+    progress    True for a bar on a terminal, or a function of (images done, images in all or None)
     outputs     whether to keep what the network returns (its first tensor), default False
     on_bad      "raise" (the default) ends with an error where an index is not defined, because a state is zero or a
                 number is not finite; "nan" puts NaN there, and TNS is then NaN for that image
@@ -172,7 +154,7 @@ def trace(
     with contextlib.ExitStack() as stack:
         stack.enter_context(preserve(net))
         batches, total = batches_of(images, net, call)  # a loader draws a number when it is asked for its batches
-        report = stack.enter_context(reporting(progress, total))
+        report = stack.enter_context(report_to(progress, "trace", total))
         # Not inference mode: layers and controllers may cache a tensor, which it would spoil for training.
         stack.enter_context(torch.no_grad())
         if tune:
@@ -253,21 +235,3 @@ def check(net, on_bad):
         raise TypeError(f"`net` must be a torch module, got {type(net).__name__}.")
     if on_bad not in ("raise", "nan"):
         raise ValueError(f'`on_bad` must be "raise" or "nan", got {on_bad!r}.')
-
-
-@contextlib.contextmanager
-def reporting(progress, total: int | None):
-    """A function of (images done, images in all or None) that shows or hands on how far a trace has come."""
-    if progress is None or progress is False:
-        yield lambda done, total: None
-    elif callable(progress):
-        yield progress
-    elif progress is not True:
-        raise TypeError(f"`progress` must be True, or a function of (done, total), got {progress!r}.")
-    else:
-        from rich.console import Console
-        from rich.progress import Progress
-
-        with Progress(console=Console(stderr=True)) as bar:
-            task = bar.add_task("trace", total=total)
-            yield lambda done, total: bar.update(task, completed=done)

@@ -84,6 +84,17 @@ def thirds(s, x, h=0.6):
     return k1, k2, k3, s.k(x + h * (k1 - k2 + k3))
 
 
+def convex(s, x):
+    """The slopes of SSP-RK3 with step size 0.4."""
+    k1 = s.k(x)
+    k2 = s.k(x + 0.4 * k1)
+    return k1, k2, s.k(x + 0.1 * (k1 + k2))
+
+
+def second_stage(s, x):
+    return 0.75 * x + 0.25 * ((y := x + 0.4 * s.k(x)) + 0.4 * s.k(y))
+
+
 def collect(total, *parts):
     for part in parts:
         total += part
@@ -183,6 +194,8 @@ GROUPS = {
         lambda s, x: x + 0.2 * sum(stages(s, x, s.sum_of_two, 0.4)),
         lambda s, x: x + 0.4 * ((k := stages(s, x, s.sum_of_two, 0.4))[0] / 2 + k[1] / 2),
         lambda s, x: x + 0.2 * (k := stages(s, x, s.sum_of_two, 0.4))[0] + 0.2 * k[1],
+        lambda s, x: x / 2 + ((y := x + 0.4 * s.sum_of_two(x)) + 0.4 * s.sum_of_two(y)) / 2,
+        lambda s, x: ((y := x + 0.4 * s.sum_of_two(x)) + x + 0.4 * s.sum_of_two(y)) * 0.5,
     ]),
     "Heun with one": (VECTOR, lambda s, x: sum(stages(s, x, s.k, 1.0)) / 2, one, [
         lambda s, x: x + sum(stages(s, x, s.k, 1.0)) / 2,
@@ -193,6 +206,12 @@ GROUPS = {
         lambda s, x: x + s.step * (sum(stages(s, x, s.k, s.step)) / 2),
         lambda s, x: x + s.step / 2 * sum(stages(s, x, s.k, s.step)),
         lambda s, x: x + s.step / 2 * (k := stages(s, x, s.k, s.step))[0] + s.step / 2 * k[1],
+        lambda s, x: torch.lerp(x, (y := x + s.step * s.k(x)) + s.step * s.k(y), 0.5),
+    ]),
+    "three stages": (VECTOR, lambda s, x: (sum((k := convex(s, x))[:2]) + 4 * k[2]) / 6, lambda s, x: 0.4, [
+        lambda s, x: x + 0.4 / 6 * (sum((k := convex(s, x))[:2]) + 4 * k[2]),
+        lambda s, x: x / 3 + 2 / 3 * ((z := second_stage(s, x)) + 0.4 * s.k(z)),
+        lambda s, x: (x + (z := second_stage(s, x)) + (z + 0.8 * s.k(z))) / 3,
     ]),
     "three eighths": (VECTOR, lambda s, x: sum(w * k for w, k in zip((1, 3, 3, 1), thirds(s, x), strict=True)) / 8,
                       lambda s, x: 0.6, [

@@ -1,6 +1,7 @@
 """`batch_axis` means the same wherever it is: the network that has its samples along the second axis is its twin."""
 
 import functools
+import inspect
 
 import numpy as np
 import pytest
@@ -52,7 +53,22 @@ def term(net, images, **options):
     return [p.grad for p in net.parameters() if p.grad is not None]
 
 
+def limits(net, images, **options):
+    """What `diagnose` says of every block."""
+    found = nb.diagnose(net, images[:, :1] if options else images[:1], blocks=["1"], **options)
+    assert not found.not_measured
+    return [list(column) for name, column in found.table().items() if name != "block"]
+
+
+def rows(net, images, **options):
+    two = images[:, :2] if options else images[:2]
+    table = nb.block_survey(net, two, "increment", dtype=torch.float64, **options)
+    return [table[name] for name in table.dtype.names if name != "block" and table[name].dtype.kind != "U"]
+
+
 CALLS = {
+    "diagnose": limits,
+    "block_survey": rows,
     "trace": lambda net, images, **o: [nb.trace(net, images, **o).nsi],
     "explain": lambda net, images, **o: [len(nb.explain(net, images, **o).steps)],
     "Monitor": lambda net, images, **o: list(nb.Monitor(net, images, **o).step().numbers().values()),
@@ -70,6 +86,15 @@ def test_every_call_reads_the_samples_along_the_axis_that_is_named(call):
     assert len(found) == len(wanted) > 0
     for one, another in zip(found, wanted, strict=True):
         np.testing.assert_allclose(torch.as_tensor(one).detach(), torch.as_tensor(another).detach(), rtol=1e-9)
+
+
+def test_every_public_call_that_measures_at_images_takes_it():
+    changing = {"fold", "insert", "places"}  # what they put into a network has the samples in front
+    takes = {
+        name: inspect.signature(one).parameters for name in dir(nb) if inspect.isfunction(one := getattr(nb, name))
+    }
+    without = {name for name, names in takes.items() if "images" in names and "batch_axis" not in names}
+    assert without == {*changing, "attention_values"}  # of our own networks
 
 
 @pytest.mark.parametrize("call", [call for call in CALLS if call != "explain"])

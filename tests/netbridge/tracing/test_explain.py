@@ -184,6 +184,36 @@ def test_a_gate_says_why_it_counts(x):
     assert factor[::3] == ("sigmoid in 0", "fewer numbers than the branch")
 
 
+class Scaled(nn.Module):
+    """x + h f(x), h a number for each feature that no * multiplies with."""
+
+    def __init__(self, product):
+        super().__init__()
+        self.product, self.f = product, nn.Linear(WIDTH, WIDTH)
+        self.h = nn.Parameter(torch.rand(WIDTH))
+        self.scale = nn.Conv2d(WIDTH, WIDTH, 1, groups=WIDTH, bias=False)
+
+    def forward(self, x):
+        return x + self.product(self, torch.tanh(self.f(x)))
+
+
+UNSPELLED = {
+    "matmul with h": lambda s, f: f @ torch.diag(s.h),
+    "einsum with h": lambda s, f: torch.einsum("nc,c->nc", f, s.h),
+    "conv2d with scale.weight": lambda s, f: s.scale(f[:, :, None, None]).flatten(1),
+    "conv1d with h": lambda s, f: F.conv1d(f[..., None], s.h[:, None, None], groups=WIDTH)[..., 0],
+    "": lambda s, f: nn.functional.linear(f, torch.eye(WIDTH)),  # as every layer of torch
+}
+
+
+@pytest.mark.parametrize("what", UNSPELLED)
+def test_a_product_that_no_operator_spells_is_named_beside_the_slope_that_it_belongs_to(x, what):
+    (step,) = nb.explain(Scaled(UNSPELLED[what]), x).steps
+    assert not step.counted
+    assert [one.what for one in step.left] == ([what] if what else [])
+    assert all("no * spells" in one.reason for one in step.left)
+
+
 def test_steps_stages_and_openings_may_be_chosen(x):
     net = network(*[Block] * 4)
     every = nb.trace(net, x)

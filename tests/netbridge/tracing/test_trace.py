@@ -1,6 +1,7 @@
 """Tracing our own networks: the indices are odelab's, whatever the batch, the precision or the source of the images."""
 
 import math
+import sys
 
 import hypothesis
 import hypothesis.strategies as some
@@ -213,12 +214,16 @@ def test_images_come_from_anything_that_yields_them(images):
     assert seen == [(3, 4), (4, 4)]
 
 
-def test_a_progress_bar_is_finished_whatever_happens(images, capsys):
+def test_a_bar_is_shown_on_a_terminal_alone_and_is_gone_whatever_happens(images, capsys, monkeypatch):
     nb.trace(nb.resnet(**SMALL), images, batch_size=2, progress=True)
-    assert "100%" in capsys.readouterr().err
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
     with pytest.raises(ValueError, match="must be images"):
         nb.trace(nb.resnet(**SMALL), [images, images[0]], progress=True)
-    assert capsys.readouterr().err.endswith("\n")
+    shown = capsys.readouterr().err
+    assert "trace" in shown
+    assert shown.endswith("\x1b[2K")  # the line is empty again
 
 
 class TestOnePass:
