@@ -31,6 +31,7 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 toc_object_entries_show_parents = "hide"  # beside a page there is room for the last name alone
 myst_heading_anchors = 3
+smartquotes_action = "qe"  # two dashes begin an option
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
@@ -38,6 +39,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "odelab"
 html_show_sourcelink = False
 html_static_path = ["_static"]
+html_sidebars = {name: [] for name in ("papers", "search", "genindex")}  # nothing stands beside these
 html_css_files = ["house.css"]
 html_context = {"default_mode": "auto"}
 html_theme_options = {
