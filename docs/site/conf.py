@@ -31,7 +31,6 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 toc_object_entries_show_parents = "hide"  # beside a page there is room for the last name alone
 myst_heading_anchors = 3
-smartquotes_action = "qe"  # two dashes begin an option
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
