@@ -17,6 +17,7 @@ import contextlib
 import dataclasses
 import io
 import json
+import linecache
 import re
 import sys
 import tempfile
@@ -56,14 +57,17 @@ class Snippet:
 
 def run(path: Path) -> Iterator[Snippet]:
     """Run the blocks of a page in one namespace, in an empty folder of their own; warnings are errors."""
-    page, name = path.read_text(), f"{path.stem}.py"
+    page, name, lines = path.read_text(), f"{path.stem}.py", []
     names: dict[str, Any] = {"__name__": "page"}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), warnings.catch_warnings():
         warnings.simplefilter("error")
         for block in BLOCK.finditer(page):
+            code = "\n" * len(lines) + block["code"]  # lines are those of a file into which all blocks are copied
+            lines += block["code"].splitlines(keepends=True)
+            linecache.cache[name] = len(page), None, lines, name
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
-                value = execute(block["code"], names, name)
+                value = execute(code, names, name)
             said = "".join(line.rstrip() + "\n" for line in printed.getvalue().splitlines())
             yield Snippet(block, said, value._repr_png_() if hasattr(value, "_repr_png_") else None)
 

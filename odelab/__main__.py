@@ -20,10 +20,11 @@ def main(arguments=None) -> int:
     parser.add_argument("--report", metavar="FOLDER", help="write a page with pictures into this folder, too")
     asked = parser.parse_args(arguments)
     try:
-        problem = named(asked.problem)
+        found = ol.diagnose(named(asked.problem), asked.rtol, asked.atol, allowed=asked.allowed)
     except ValueError as error:
         parser.error(str(error))
-    found = ol.diagnose(problem, asked.rtol, asked.atol, allowed=asked.allowed)
+    except ol.RunFailed as error:
+        parser.exit(1, f"{error} Where a component stays below --atol = {asked.atol:g}, try a smaller one.\n")
     print(found)
     if asked.report:
         print(found.report(asked.report).resolve().as_uri())

@@ -10,7 +10,7 @@ import pytest
 import odelab as ol
 from docs.site import catalogue, commands, reference
 from docs.site.entries import parts
-from docs.site.rst import PACKAGES, public_names
+from docs.site.rst import PACKAGES, escaped, public_names
 from netbridge.tracing.explain import WHY
 from odelab.plot.along_a_run import REASONS
 from odelab.status import Status
@@ -21,6 +21,14 @@ DOCS = Path(__file__).parent.parent / "docs"
 NAMES = {f"{package}.{name}": value for package in PACKAGES for name, value in public_names(package).items()}
 VALUES = [name for name, value in NAMES.items() if not (inspect.isroutine(value) or inspect.isclass(value))]
 DIRECTIVE = re.compile(r"^\.\. (?:auto\w+|py:data):: (\S+)$", re.MULTILINE)
+
+
+def test_text_is_text_and_names_are_links():
+    assert escaped("|u|, *args and H_") == r"\|u\|, \*args and H\_"
+    assert escaped("H. Robertson") == r"\H. Robertson"
+    assert escaped("see `ol.solve(problem)`, `x`") == "see :py:obj:`ol.solve(problem) <odelab.solve>`, ``x``"
+    assert escaped("`ol.Event`s") == r":py:obj:`ol.Event <odelab.Event>`\ s"
+    assert escaped("an hour with --no-train, `--train`") == "an hour with ``--no-train``, ``--train``"
 
 
 @pytest.fixture(scope="module")

@@ -135,6 +135,15 @@ def test_a_page_becomes_a_notebook_with_its_outputs(tmp_path):
     assert ran[-1].picture.startswith(b"\x89PNG")
 
 
+def test_lines_are_those_of_a_file_into_which_the_page_is_copied(tmp_path):
+    path = tmp_path / "page.md"
+    first, second = "def first():\n    pass\n", "import inspect\n\n\ndef second():\n    pass\n"
+    shown = "print(second.__code__.co_firstlineno, inspect.getsource(first), inspect.getsource(second))\n"
+    path.write_text(f"```python\n{first}```\n\n```python\n{second}{shown}```\n")
+    (_, snippet) = snippets.run(path)
+    assert snippet.printed.split("\n") == ["6 def first():", "    pass", " def second():", "    pass", "", ""]
+
+
 def test_a_warning_in_a_page_is_an_error(tmp_path):
     path = tmp_path / "page.md"
     path.write_text('```python\nimport warnings\n\nwarnings.warn("old")\n```\n')

@@ -2,7 +2,7 @@
 A field over time
 =================
 
-More than eight components are drawn as an image: the Brusselator on a line, by the method of lines.
+More than eight components are drawn as an image: the Brusselator on a line of 40 points, x below and y above.
 """
 
 import odelab as ol

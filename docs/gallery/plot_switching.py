@@ -6,10 +6,12 @@ Who takes which step
 """
 
 import odelab as ol
+from odelab.plot import style
 
 sol = ol.solve(ol.problems.van_der_pol(mu=100.0))
-figure = sol.plot("steps", colour="#CCCCCC")
-for name in ("DOPRI5", "RODAS4"):
-    mine = sol.took == name
-    figure.axes[0].plot(sol.step_t[:-1][mine], sol.h[mine], ".", markersize=3, label=name)
-legend = figure.axes[0].legend()
+with style.panel() as (figure, axes):
+    sol.plot("steps", colour="#CCCCCC", ax=axes)
+    for name in ("DOPRI5", "RODAS4"):
+        mine = sol.took == name
+        axes.plot(sol.step_t[:-1][mine], sol.h[mine], ".", markersize=3, label=name)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, markerscale=3)

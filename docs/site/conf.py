@@ -38,6 +38,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "odelab"
 html_show_sourcelink = False
 html_static_path = ["_static"]
+html_sidebars = {name: [] for name in ("papers", "search", "genindex")}  # nothing stands beside these
 html_css_files = ["house.css"]
 html_context = {"default_mode": "auto"}
 html_theme_options = {

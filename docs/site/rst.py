@@ -42,6 +42,9 @@ for package, short in PACKAGES.items():
             LINKS.setdefault(public, f"{package}.{public}")
 
 
+OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*|tcp://[\w:]+")  # neither a dash nor an address to follow
+
+
 def escaped(text: str) -> str:
     """Plain text in which stars, bars and trailing underscores are characters and backticks are code or links."""
     out = ""
@@ -51,7 +54,8 @@ def escaped(text: str) -> str:
             bare = re.sub(r"\(.*\)$", "", inside)
             said = f":py:obj:`{inside} <{LINKS[bare]}>`" if bare in LINKS else f"``{inside}``"
         else:
-            said = re.sub(r"([\\*|])", r"\\\1", re.sub(r"(\w)_(?!\w)", r"\1\\_", piece))
+            said = re.sub(r"(\w)_(?!\w)", r"\1\\_", re.sub(r"([\\*|])", r"\\\1", piece))
+            said = OPTION.sub(r"``\g<0>``", said)
         if said and ((out[-1:].isalnum() and said[0] in ":`") or (out.endswith("`") and said[0].isalnum())):
             out += "\\ "  # a role needs a blank or punctuation on both sides
         out += said

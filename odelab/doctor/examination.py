@@ -218,7 +218,8 @@ def diagnose(problem: Problem, rtol: float = 1e-6, atol=1e-9, *, allowed: float 
     allowed     about how many seconds the runs of the comparison may take; 10. What is compiled first is not counted
     names       of the components for printing, (n,); by default u[0], u[1] and so on
 
-    Returns a `Diagnosis`. Raises RunFailed where not even odelab.AUTO gets through the problem.
+    Returns a `Diagnosis`. Raises RunFailed where not even odelab.AUTO gets through the problem, and ValueError where no
+    method does within the seconds that are allowed.
 
     >>> import odelab as ol
     >>> found = ol.diagnose(ol.problems.van_der_pol(mu=1.0))
@@ -243,6 +244,8 @@ def diagnose(problem: Problem, rtol: float = 1e-6, atol=1e-9, *, allowed: float 
         modes, eigenvalues = modes_of(J, np.asarray(problem.slope(t, u)), u, names=names), spectrum(J)
     exact = exactness(problem, sol, limits, controller)
     found = costs(problem, candidates(problem, controller, limits, eigenvalues), controller, exact, allowed)
+    if not any(one.finished for one in found):
+        raise ValueError(f"`allowed` = {allowed:g} seconds are too few: no method got through {problem.name}.")
     error = found[0].error
     same = "that of the plain call" if error * controller.rtol < WRONG else "or rather one tolerance"
     return Diagnosis(problem, controller, sol, limits, modes, eigenvalues, tuple(found), error, same, obstacle)

@@ -119,7 +119,8 @@ def frame(methods, cloud):
     if bounded:
         left = 1.25 * max(one.real_boundary for one in bounded)
         x, y = np.meshgrid(np.linspace(-left, 2.0, 200), np.linspace(0.0, 1.5 * left, 300))
-        height = 1.08 * max(y[np.abs(one.stability(x + 1j * y)) <= 1.0].max() for one in bounded)
+        stable = np.any([np.abs(one.stability(x + 1j * y)) <= 1.0 for one in bounded], axis=0)
+        height, right = 1.08 * y[stable].max(), max(right, 1.08 * x[stable].max())
     for one in methods:
         if one not in bounded:
             size, angle = np.meshgrid(np.logspace(-1.0, 3.0, 400), np.linspace(0.0, 0.5 * np.pi, 91))

@@ -105,6 +105,8 @@ MINE = """
 import odelab as ol
 
 problem = ol.Problem(lambda t, u, params: (-1000.0 * (u[0] - 1.0),), [0.0], (0.0, 1.0), name="mine")
+endless = problem
+explosion = ol.Problem(lambda t, u, params: (u[0] * u[0],), [1.0], (0.0, 2.0))
 number = 3
 
 def made():
@@ -126,14 +128,16 @@ def test_a_shell_takes_a_problem_from_a_file(name, tmp_path, capsys):
     ("name", "words"),
     [
         ("robertsen", "there is no problem"),
-        ("{}:nothing", "its problems are: problem"),
+        ("{}:nothing", "its problems are: "),
         ("{}:number", "but int"),
         ("no.py:x", "there is no file"),
+        ("{}:endless", "seconds are too few: no method got through mine"),
+        ("{}:explosion", "blows up"),
     ],
 )
 def test_a_name_that_leads_nowhere_is_an_error_that_helps(name, words, tmp_path, capsys):
     file = tmp_path / "mine.py"
     file.write_text(MINE)
     with pytest.raises(SystemExit):
-        main([name.format(file)])
+        main([name.format(file), "--allowed", "1e-9"])
     assert words in capsys.readouterr().err

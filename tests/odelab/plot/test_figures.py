@@ -64,6 +64,16 @@ def test_stability_region_and_cloud(run, tmp_path):
     assert left < -ol.DOPRI5.real_boundary < right
 
 
+@pytest.mark.parametrize("method", [ol.EULER, ol.RK4, ol.DOPRI5, ol.RKF45], ids=lambda method: method.name)
+def test_a_bounded_region_lies_within_its_frame(method):
+    """With its islands, such as those of DOPRI5 beside the imaginary axis: no step of an edge is stable."""
+    plane = plot.stability_region(method, size=60).axes[0]
+    (left, right), (low, high) = plane.get_xlim(), plane.get_ylim()
+    x, y = np.linspace(left, right, 400), np.linspace(low, high, 400)
+    edges = np.concatenate([left + 1j * y, right + 1j * y, x + 1j * low, x + 1j * high])
+    assert (np.abs(method.stability(edges)) > 1.0).all()
+
+
 def test_stability_regions_of_stabilised_and_implicit_methods(tmp_path):
     drawing = plot.stability_region([ol.RKC2, ol.RK4], stages=6)
     assert ink(drawing, tmp_path) > 0.05
