@@ -3,12 +3,14 @@
 import itertools
 import json
 import re
+import shlex
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import torch
+import tyro
 from matplotlib.image import imread
 
 import netbridge as nb
@@ -213,8 +215,8 @@ def test_noises_stand_in_their_order_and_their_names_do_not_overlap():
     labels = drawing.axes[0].get_xticklabels()
     names = [label.get_text().replace("\n", " ") for label in labels]
     assert names == [
-        "none", "(0.5, 0.2)", "(0.5, 0.5)", "(0.8, 0.5)", "(0.8, 0.8)", "random 0.1", "random 0.2", "random 0.3",
-        "(0.8, 0.8), ResNet-56",
+        "none", "(0.5, 0.2)", "(0.5, 0.5)", "(0.8, 0.5)", "(0.8, 0.8)", "random 0.1", "random (0.1, 0.2)", "random 0.2",
+        "random (0.2, 0.1)", "random 0.3", "(0.8, 0.8), ResNet-56",
     ]  # fmt: skip
     boxes = [label.get_window_extent() for label in labels]
     assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
@@ -224,6 +226,19 @@ def test_a_table_of_arms_that_have_no_seed_says_so():
     rows = accuracy.noise_rows(evidence("noise", "none", **{PLAIN: 60.0, HALF: None}))
     assert rows[0][f"{HALF} (%)"] == "n = 0"
     assert result_rows(Evidence(), "small", "", {}) == []
+
+
+def test_an_arm_without_a_network_stands_below_its_table_with_the_command_that_trains_it(tmp_path):
+    e = evidence("uses", **{"2 uses": 75.0, "3 uses": None, "ASR(IE), 2 uses": None})
+    e.plan = plan_of(tmp_path, full=True, dataset="stl10", depth=None, epochs=None, images=None)
+    words = accuracy.not_run(e, "uses", "")
+    assert words.startswith("Not run: 3 uses, ASR(IE), 2 uses. `python -m studies.asr --full --dataset stl10 --train")
+    asked = tyro.cli(asr.Arguments, args=shlex.split(words.split("`")[1])[3:])
+    assert (asked.part, asked.only) == (("ablation",), ("3 uses", "ASR(IE), 2 uses"))
+    assert accuracy.not_run(evidence("uses", **{"2 uses": 75.0}), "uses", "") == ""
+    two = Evidence(rows=evidence("noise", "none", plain=None).rows | evidence("noise", "random 0.1", plain=None).rows)
+    two.plan = e.plan
+    assert accuracy.not_run(two, "noise", *design.NOISES).startswith("Not run: plain (none; random 0.1). ")
 
 
 def test_the_top_5_of_table_14_stands_where_the_log_has_it():
@@ -239,9 +254,9 @@ def test_the_top_5_of_table_14_stands_where_the_log_has_it():
 
 def test_psi_stands_beside_what_decay_alone_would_make_of_it(tmp_path):
     run = next(run for run in plan_of(tmp_path).part("origin") if run.arm == design.DECAYED)
-    found = seeds_of(90.0, 1, recipe=run.job.recipe.as_json(), blocks=[block(psi=[0.03, 0.001, 0.1])])
+    found = seeds_of(90.0, 1, specification=run.job.specification, blocks=[block(psi=[0.03, 0.001, 0.1])])
     (row,) = accuracy.psi_rows(Evidence(rows={("origin", ""): {design.DECAYED: found}}))
-    alone = 0.1 * accuracy.decay_alone(found[0].recipe, found[0].specification)
+    alone = 0.1 * accuracy.decay_alone(found[0].specification)
     assert (row["start"], row["end"], row["by decay alone"]) == ("0.1000", "0.0300", f"{alone:.4f}")
     assert alone < 0.1
 
