@@ -123,15 +123,16 @@ def not_run(e: Evidence, part: str, *columns: str) -> str:
     missing = {column: [arm for arm, of in e.results(part, column).items() if not of] for column in columns}
     groups: dict[str, list[str]] = {}
     for column, arms in missing.items():
-        groups.setdefault(", ".join(arms), []).append(column)
+        groups.setdefault("; ".join(arms), []).append(column)
     groups.pop("", None)
     if not groups:
         return ""
-    listed = "; ".join(arms if len(columns) == 1 else f"{arms} ({'; '.join(where)})" for arms, where in groups.items())
+    places = {arms: f" ({'; '.join(where)})" if len(columns) > 1 else "" for arms, where in groups.items()}
+    listed = "".join(f"Not run{place}: {arms}. " for arms, place in places.items())
     asked, only = e.plan.arguments, dict.fromkeys(arm for arms in missing.values() for arm in arms)
     scale = " --full" * asked.full + f" --dataset {asked.dataset}" * (asked.dataset != "cifar10")
     trains = f"--train --part {design.SHOWN_BY.get(part, part)} --only {shlex.join(only)}"
-    return f"Not run: {listed}. `python -m studies.{evidence.STUDY}{scale} {trains}` trains them."
+    return f"{listed}`python -m studies.{evidence.STUDY}{scale} {trains}` trains them."
 
 
 def tables_of_part(part: str, title: str, options: str, judge: Rule) -> Exhibit:

@@ -186,7 +186,7 @@ def test_full_training_is_of_every_data_set_that_can_be_had(tmp_path, monkeypatc
     monkeypatch.setattr(datasets, "load", load)
     monkeypatch.setattr(study.jobs, "train_all", train_all)
     given = study.Arguments(preset="full", train=True, out=tmp_path)
-    folder = study.train_networks(study.fill_in_preset(given, 32), load("cifar10"))
+    folder = study.train_networks(study.fill_in_preset(given), load("cifar10"))
     assert folder == tmp_path / "networks" / "cifar10"
     assert done == [("cifar10", "cifar10", 10, {40}), ("cifar100", "cifar100", 10, {40})]
     assert "stl10 cannot be had here" in capsys.readouterr().out
