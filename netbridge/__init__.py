@@ -19,7 +19,6 @@ attention map, is the step size h.
     doctor       diagnose (NetworkDiagnosis): which blocks are stiff, by which reading, and what the step sizes do
     trajectories state_grams, cka: how alike those of two networks are; attention_values (AttentionValues): a
                  transformer's attention as a step size
-    learned      LearnedController, learn_controller, compare_at_equal_error: step sizes learnt for ODEs
     equations    solve_with_gradients, ensemble_with_gradients: runs of odelab through which torch's gradients pass
     machine      tune_allocator
 
@@ -43,9 +42,6 @@ from netbridge.foreign_weights import load_foreign as load_foreign
 from netbridge.layers.absorb import absorb as absorb
 from netbridge.layers.own import SelfAttention as SelfAttention
 from netbridge.layers.own import Sum as Sum
-from netbridge.learned.controller import LearnedController as LearnedController
-from netbridge.learned.equal_error import compare_at_equal_error as compare_at_equal_error
-from netbridge.learned.learning import learn_controller as learn_controller
 from netbridge.model.block import Block as Block
 from netbridge.model.block import Branch as Branch
 from netbridge.model.mobile import mobilenet as mobilenet

@@ -122,15 +122,6 @@ def draw_slices(found, axes):
     axes.set(xlabel=r"Re $\lambda$ of slices", ylabel=r"Im $\lambda$")
 
 
-def draw_equal_error(found, axes):
-    """Draw evaluations against error of a learnt controller and of a law into axes."""
-    for j, name in enumerate(found.names):
-        axes.plot(found.evaluations[:, j], found.error[:, j], marker="os"[j], markersize=3.5, label=name)
-    axes.set(xscale="log", yscale="log", xlabel="evaluations", ylabel="error along the run")
-    axes.set_title(f"at equal error {found.ratio:.2f} of the evaluations", loc="left")
-    axes.legend()
-
-
 def draw_accuracies(listed, axes):
     """Draw the accuracies of shipped networks into axes, by data set and controller."""
     names = sorted({(one.dataset, one.controller) for one in listed})

@@ -25,7 +25,7 @@ from scipy import stats
 import netbridge as nb
 from odelab.plot import style
 from studies import population
-from studies.lab import definitions, jobs, networks
+from studies.lab import jobs, networks
 from studies.lab.claims import (
     BLOCKS,
     DEGREES,
@@ -60,9 +60,9 @@ from studies.lab.figures import (
     row_name,
     use_axes,
 )
-from studies.lab.networks import CONTROLLERS, groups, images_or_fallback
-from studies.lab.options import TracingOptions, fill_in
-from studies.lab.page import Page
+from studies.lab.networks import CONTROLLERS, groups
+from studies.lab.options import TracingOptions
+from studies.lab.page import STEPNET_PAPER, Page
 from studies.lab.report.charts import DepthChart, Line, NetworksChart, Point, SurfaceChart
 from studies.lab.statistics import FEWEST, LEVEL, Estimate, KindRelation, choices, interval_text, listing, relate_kinds
 from studies.lab.stiffness import (
@@ -1021,17 +1021,8 @@ def rows_beside(here, there, networks: str, others: str) -> Iterator[dict]:
 
 
 def main(arguments: Arguments):
-    if arguments.smoke:
-        arguments = dataclasses.replace(
-            arguments, dataset="digits", controllers=("constant", "se"), images=64, resamples=20
-        )
     require_at_least(1, arguments, "depth")
-    for path in arguments.define:
-        definitions.run_file(path)
-    data, notice, arguments = images_or_fallback(
-        STUDY, arguments, "shows networks trained on", networks.explain_absence
-    )
-    arguments, *_ = fill_in(arguments, PRESETS[arguments.preset], len(data.test_images), fewest=2)
+    data, notice, arguments = networks.open_traced(STUDY, arguments, PRESETS, fewest=2, controllers=("constant", "se"))
     folders = (train_networks(arguments, data),) if arguments.train else arguments.checkpoint
     paths = networks.checkpoints(folders)
     chosen = paths or networks.shipped_files(data.name, deep=arguments.depth is not None)
@@ -1044,8 +1035,7 @@ def main(arguments: Arguments):
         STUDY,
         arguments,
         f"Stiffness and accuracy of residual networks on {data.name}",
-        f"{describe(subjects)}; {arguments.images} test images. "
-        "After Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective (2023).",
+        f"{describe(subjects)}; {arguments.images} test images. After {STEPNET_PAPER}.",
         notice,
     )
     evidence = gather(measure_networks(subjects, data, arguments), len(data.test_images))

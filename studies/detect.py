@@ -41,7 +41,7 @@ from studies.lab.jobs import changed_fields, spec_of_text
 from studies.lab.measurements import Measurement
 from studies.lab.networks import folder_of
 from studies.lab.options import which_jobs
-from studies.lab.page import Page
+from studies.lab.page import STEPNET_PAPER, Page
 from studies.lab.results import source
 from studies.lab.statistics import KindRelation, interval_text, listing, mean_over_networks, relate_kinds
 from studies.lab.stiffness import (
@@ -933,7 +933,7 @@ def report(runs, detectors: list, arguments) -> None:
         STUDY,
         arguments,
         f"Detectors on {'made-up scenes' if shapes else 'COCO'}: Table 3",
-        "After Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective (2023). "
+        f"After {STEPNET_PAPER}. "
         "Faster R-CNN in plain torch over our backbones; average precision by pycocotools. Below every verdict "
         "stands its rule, and when it was fixed.",
         " ".join(filter(None, notices)),

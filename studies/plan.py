@@ -381,7 +381,6 @@ DEPTHS = {"ResNet56": 56, "ResNet110": 110, "ResNet164": 164}  # of Table 5, bas
 HALVES = "CIFAR's widths and strides are not said: the networks of netbridge"
 TIMES = "the paper's frames per second are of a machine that it does not name; `studies.asr --part speed` gives ratios"
 BEGINS = "goes on from ViT-B at 224 pixels: `studies.train` begins with fresh weights only"
-ONE_DEVIATION = "noise here has one deviation for scale and shift"
 THEIR_ACNET = "layers and widths of ACNet's own code are not said; SE's reduction of 16 leaves 1, 2 and 4 units"
 FIRST_VALUE = "the first value of the vector is not said"
 
@@ -414,7 +413,7 @@ def trained_by_the_study(dataset: str) -> frozenset[str]:
 def command_of_asr(job: jobs.Job) -> str:
     """What trains a network: the study, or `studies.train` where its options can say all of it; else "".
 
-    A backbone with another module than SE, and noise or constant vectors with one, are made from Python alone.
+    What neither plans is made from Python alone.
     """
     words = ["python", "-m", "studies.asr", "--full", "--train", "--dataset", job.dataset]
     if job.dataset != "imagenet" and job.digest in trained_by_the_study(job.dataset):
@@ -553,9 +552,6 @@ def noise() -> list[Cell]:
     for name, values in design.TABLE_8.items():
         for module, value in zip(design.TABLE_8_MODULES, values, strict=True):
             row = f"{name}{f', ASR({module})' if module else ', plain'}"
-            if name not in design.NOISES:
-                cells.append(cell_of_asr("8", row, "cifar100", value, reason=ONE_DEVIATION))
-                continue
             job = plan.job(arm_of(module), SEED, noise=design.NOISES[name])
             cells.append(cell_of_asr("8", row, "cifar100", value, job))
     return cells

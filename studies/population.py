@@ -38,7 +38,7 @@ from studies.lab.jobs import Job
 from studies.lab.measurements import Measurement
 from studies.lab.networks import CONTROLLERS, MULTIPLE, controller_name
 from studies.lab.options import ThreadOptions
-from studies.lab.page import Page
+from studies.lab.page import STEPNET_PAPER, Page
 from studies.lab.report.charts import NetworksChart, Point
 from studies.lab.statistics import FEWEST, Estimate, draw_kinds, estimate, interval_text, kendall_within, listing
 from studies.lab.stiffness import QUANTITIES, QUANTITY_NAMES, READINGS, SCALE, SHAPE, SWITCH, TNS, wording
@@ -1130,8 +1130,8 @@ def main(arguments: Arguments, shipped: Path = SHIPPED):
         STUDY,
         arguments,
         f"A population of {count} small networks on {data}",
-        f"{count} of the {len(planned)} networks of a design that was fixed before any was trained. After Huang, "
-        "Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective (2023).",
+        f"{count} of the {len(planned)} networks of a design that was fixed before any was trained. After "
+        f"{STEPNET_PAPER}.",
         stored.notice(
             planned,
             f"those of these {count}. The rules of the design leave a claim undecided with fewer than "

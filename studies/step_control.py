@@ -40,7 +40,7 @@ from studies.lab.exhibits import Exhibit, write
 from studies.lab.measurements import Score, remove_training, score_of
 from studies.lab.networks import images_or_fallback
 from studies.lab.options import TrainingOptions, check_training, use_scale, which_jobs
-from studies.lab.page import Page
+from studies.lab.page import STEPNET_PAPER, Page
 from studies.lab.statistics import LEVEL, Estimate, chance_text, listing
 from studies.lab.stiffness import prepare
 from studies.lab.verdicts import (
@@ -1101,8 +1101,8 @@ def describe(plan) -> str:
 def setting(plan, count: int) -> str:
     seeds = ", ".join(map(str, plan.arguments.seeds))
     return (
-        f"{describe(plan)}; {count} networks, seeds {seeds}. After Huang, Liang et al., Understanding Self-attention "
-        "Mechanism via Dynamical System Perspective (2023), Section 3.1. Networks of one seed begin with the same "
+        f"{describe(plan)}; {count} networks, seeds {seeds}. After {STEPNET_PAPER}, Section 3.1. "
+        "Networks of one seed begin with the same "
         "weights and see the same batches."
     )
 

@@ -26,7 +26,7 @@ from studies.lab.exhibits import Exhibit, show
 from studies.lab.figures import MARKS
 from studies.lab.jobs import Job, recipe_of, same_recipe
 from studies.lab.networks import SHAPES, USUAL, ZOO, controller_of
-from studies.lab.page import Page
+from studies.lab.page import STEPNET_PAPER, Page
 
 STUDY = "table"
 
@@ -618,8 +618,7 @@ def main(arguments: Arguments):
         arguments,
         f"Table{'s' * (len(tables) > 1)} {' and '.join(filter(None, (', '.join(first), last)))} over data sets, "
         "controllers and seeds",
-        f"{len(trained)} trained networks found. After Huang, Liang et al., Understanding Self-attention Mechanism via "
-        "Dynamical System Perspective (2023).",
+        f"{len(trained)} trained networks found. After {STEPNET_PAPER}.",
     )
     evidence = Evidence(tables, trained, left_out, arguments.seeds)
     show(page, exhibits_of(tables), evidence)

@@ -40,7 +40,7 @@ from studies.lab.jobs import Job
 from studies.lab.measurements import Measurement
 from studies.lab.networks import Subject, load_images, read_subject, shipped_files
 from studies.lab.options import ThreadOptions, which_jobs
-from studies.lab.page import Page
+from studies.lab.page import STEPNET_PAPER, Page
 from studies.lab.results import source
 from studies.lab.statistics import Estimate, interval_text, kendall_within, listing, mean_with_interval
 from studies.lab.stiffness import (
@@ -1001,7 +1001,7 @@ def main(arguments: Arguments, shipped: Path = SHIPPED):
         STUDY,
         arguments,
         f"TNS at work on {images.name}: in the loss, before training, for pruning",
-        "After Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective (2023), "
+        f"After {STEPNET_PAPER}, "
         "which tries none of them. What is trained was fixed beforehand; below every verdict stands its rule, and when "
         "it was fixed. The networks are ResNets of 20 to 32 layers with 4 to 16 channels, trained for a few epochs, "
         "where the paper's have 164 layers: what is said here is said about them.",

@@ -35,7 +35,7 @@ import odelab as ol
 from netbridge.surgery.alteration import without_largest, without_smallest
 from netbridge.tracing.similarity import profile_distance
 from odelab.plot import style
-from studies.lab import definitions, networks, stiffness
+from studies.lab import networks, stiffness
 from studies.lab.command import start
 from studies.lab.comparisons import dunnett, signed_cell
 from studies.lab.exhibits import Exhibit, write
@@ -51,9 +51,9 @@ from studies.lab.figures import (
     reach_of,
     use_axes,
 )
-from studies.lab.networks import Subject, groups, images_or_fallback
-from studies.lab.options import TracingOptions, fill_in
-from studies.lab.page import Page
+from studies.lab.networks import Subject, groups
+from studies.lab.options import TracingOptions
+from studies.lab.page import STEPNET_PAPER, Page
 from studies.lab.statistics import (
     Estimate,
     Signs,
@@ -1297,16 +1297,7 @@ EXHIBITS = (
 
 def main(arguments: Arguments):
     began = time.process_time()
-    if arguments.smoke:
-        arguments = dataclasses.replace(
-            arguments, dataset="digits", controllers=("constant", "se"), images=64, resamples=20
-        )
-    for path in arguments.define:
-        definitions.run_file(path)
-    data, notice, arguments = images_or_fallback(
-        STUDY, arguments, "shows networks trained on", networks.explain_absence
-    )
-    arguments, images, resamples = fill_in(arguments, PRESETS[arguments.preset], len(data.test_images), fewest=8)
+    data, notice, arguments = networks.open_traced(STUDY, arguments, PRESETS, fewest=8, controllers=("constant", "se"))
     paths = networks.checkpoints(arguments.checkpoint)
     subjects = choose_networks(
         paths or networks.shipped_files(data.name, deep=arguments.depth is not None), arguments, data
@@ -1315,12 +1306,11 @@ def main(arguments: Arguments):
         STUDY,
         arguments,
         f"Trajectories of networks and the best of them, on {data.name}",
-        f"{len(subjects)} networks, {arguments.images} test images. After Huang, Liang et al., Understanding "
-        "Self-attention Mechanism via Dynamical System Perspective (2023).",
+        f"{len(subjects)} networks, {arguments.images} test images. After {STEPNET_PAPER}.",
         notice,
     )
     courses, losses = measure_networks(subjects, data, arguments)
-    draws = choices(images, resamples, seed=0)
+    draws = choices(arguments.images, arguments.resamples, seed=0)
     proxy, *rivals = best(courses, PROXIES)
     nearer = []
     for one in (*rivals, proxy):  # the proxy comes last, because the distances of the last one are kept

@@ -23,7 +23,7 @@ import netbridge as nb
 from netbridge import data as datasets
 from netbridge.tracing.attention import AttentionValues
 from odelab.plot import style
-from studies.lab import definitions, jobs, networks
+from studies.lab import jobs, networks
 from studies.lab.claims import (
     SPREAD,
     TABLE_7,
@@ -51,9 +51,9 @@ from studies.lab.figures import (
     panels,
     use_axes,
 )
-from studies.lab.networks import SHAPES, Subject, images_or_fallback
-from studies.lab.options import TracingOptions, fill_in
-from studies.lab.page import Page
+from studies.lab.networks import SHAPES, Subject
+from studies.lab.options import TracingOptions
+from studies.lab.page import STEPNET_PAPER, Page
 from studies.lab.statistics import Estimate, choices, correlate_rows, interval_text, listing, rank_correlation
 from studies.lab.stiffness import (
     KINDS,
@@ -802,15 +802,11 @@ EXHIBITS = (
 
 
 def main(arguments: Arguments):
-    if arguments.smoke:
-        arguments = dataclasses.replace(
-            arguments, dataset="digits", controllers=("constant", "stepnet"), seeds=(0,), images=64, resamples=20
-        )
     require_at_least(1, arguments, "epochs")
-    for path in arguments.define:
-        definitions.run_file(path)
-    data, notice, arguments = images_or_fallback(STUDY, arguments, "shows transformers trained on", no_networks)
-    arguments = fill_in_preset(arguments, len(data.test_images))
+    small = {"controllers": ("constant", "stepnet"), "seeds": (0,)}
+    about = "shows transformers trained on", no_networks
+    data, notice, arguments = networks.open_traced(STUDY, arguments, PRESETS, 4, *about, **small)
+    arguments = fill_in_preset(arguments)
     folders = (train_networks(arguments, data),) if arguments.train else arguments.checkpoint
     subjects = choose_networks(networks.checkpoints(folders) or shipped_networks(data.name), arguments, data)
     page = Page(
@@ -818,8 +814,7 @@ def main(arguments: Arguments):
         arguments,
         f"Transformers as trajectories, on {data.name}",
         f"{len(subjects)} networks, {len({s.controller for s in subjects})} controllers, {arguments.images} test "
-        "images. After Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective "
-        "(2023), Appendix G.",
+        f"images. After {STEPNET_PAPER}, Appendix G.",
         notice,
     )
     transformers = measure_networks(subjects, data, arguments)
@@ -840,10 +835,9 @@ def shipped_networks(dataset: str) -> list[Path]:
     return sorted((networks.ZOO / f"{dataset}-vit").glob("*.safetensors"))
 
 
-def fill_in_preset(arguments, available: int):
-    """The options with everything filled in that the preset says; with --train its seeds and its recipe, too."""
+def fill_in_preset(arguments):
+    """The options with the recipe that the preset says; with --train its seeds, too."""
     preset = PRESETS[arguments.preset]
-    arguments, *_ = fill_in(arguments, preset, available, fewest=4)
     seeds = arguments.seeds or (preset["seeds"] if arguments.train else ())
     return dataclasses.replace(arguments, recipe=arguments.recipe or preset["recipe"], seeds=seeds)
 

@@ -34,7 +34,7 @@ from studies.lab.figures import legend_below, looks_of
 from studies.lab.jobs import Job
 from studies.lab.measurements import Measurement
 from studies.lab.options import ThreadOptions
-from studies.lab.page import Page
+from studies.lab.page import STEPNET_PAPER, Page
 from studies.lab.statistics import (
     LEVEL,
     Estimate,
@@ -881,8 +881,7 @@ EXHIBITS = (
 # ---- The study ----
 UNNAMED = (
     "The paper's text names no trick: which recipes its Figure 8 shows is not known, and those below are the usual "
-    "ones. After Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective "
-    "(2023), Figure 8 and Appendix A."
+    f"ones. After {STEPNET_PAPER}, Figure 8 and Appendix A."
 )
 
 

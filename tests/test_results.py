@@ -67,8 +67,6 @@ def results():
     net, images = nb.resnet(20, widths=(4, 4, 4), controller="se").eval(), torch.rand(3, 3, 8, 8)
     state = torch.rand(2, 4, 4)
     plain = nb.resnet(14, widths=(4, 4, 4), controller=nb.asr("se")).eval()
-    sizes = np.array([[10.0, 20.0], [20.0, 30.0], [30.0, 50.0]])
-    from netbridge.learned.equal_error import EqualError
 
     return [
         nb.trace(net, images),
@@ -80,7 +78,6 @@ def results():
         nb.explain(torch.nn.Sequential(Block(4, 4), Block(4, 4)), torch.rand(3, 4)),
         nb.perturbation_bound(plain, images, search=1),
         nb.slice_spectrum(nb.resnet(8, widths=(2, 2, 2)).eval().blocks[0], state),
-        EqualError(np.array([1e-3, 1e-4, 1e-5]), sizes, 1.0 / sizes, 0.0 * sizes, ("learnt", "law")),
         nb.diagnose(net, images),
         nb.pretrained(),
         ol.participation([[-1000.0, 1.0], [0.0, -1.0]])[0],

@@ -20,7 +20,7 @@ from netbridge.train.stepping import Stepper
 ONCE = Recipe("coco-1x", 12, 16, lr=0.02, drops=(8, 11), warmup=500 / 7329, architectures="Faster R-CNN, StepNet paper")
 SMALL = Recipe("coco-small", 8, 8, lr=0.02, schedule="cosine", warmup=1.0, clip=10.0, evaluate_every=8)
 SCHEDULES = {recipe.name: recipe for recipe in (ONCE, SMALL)}
-REFUSED = ("mixup", "cutmix", "cutout", "erasing", "smoothing", "small", "drop_path", "policy", "teacher")
+REFUSED = ("mixup", "cutmix", "cutout", "erasing", "smoothing", "small", "drop_path", "policy")
 USUAL = Recipe("usual", 1)  # what is refused is meant for images of one size with one label
 
 

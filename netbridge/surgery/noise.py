@@ -7,6 +7,7 @@ N_a and N_b are another first value of gamma and beta, and no noise. Statistics 
 import copy
 from typing import TypeVar
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -20,7 +21,7 @@ class NoisyNorm(nn.BatchNorm2d):
     channels   channels of the maps
     scale      the mean of N_a; default 1
     shift      the mean of N_b; default 0
-    deviation  standard deviation of N_a and N_b, drawn anew for every batch and channel; default 0
+    deviation  standard deviation of N_a and N_b, or a pair of theirs, drawn anew for every batch and channel; default 0
     at_test    whether they are drawn in evaluation mode too (True), or have their means there (False, the default)
     options    those of `torch.nn.BatchNorm2d`; affine=False, track_running_stats=False and momentum=None are refused
 
@@ -35,15 +36,16 @@ class NoisyNorm(nn.BatchNorm2d):
         super().__init__(channels, **options)
         if not (self.affine and self.track_running_stats) or self.momentum is None:
             raise ValueError("`options` must leave a NoisyNorm its scale and shift and running averages of statistics.")
-        self.scale, self.shift, self.deviation, self.at_test = float(scale), float(shift), float(deviation), at_test
+        self.scale, self.shift, self.deviation, self.at_test = float(scale), float(shift), deviation, at_test
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         self._check_input_dim(input)
         scale: float | torch.Tensor = self.scale
         shift: float | torch.Tensor = self.shift
         if self.deviation and (self.training or self.at_test):
-            scale = scale + self.deviation * torch.randn_like(self.weight)
-            shift = shift + self.deviation * torch.randn_like(self.weight)
+            of_scale, of_shift = np.broadcast_to(self.deviation, 2).tolist()
+            scale = scale + of_scale * torch.randn_like(self.weight)
+            shift = shift + of_shift * torch.randn_like(self.weight)
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
         weight, bias = self.weight * scale, self.bias + self.weight * shift
@@ -60,7 +62,7 @@ def add_noise(net: Module, scale=1.0, shift=0.0, deviation=0.0, at_test=False) -
     net        any network; it is not changed
     scale      the mean of N_a; default 1
     shift      the mean of N_b; default 0
-    deviation  standard deviation of N_a and N_b, drawn anew for every batch and channel; default 0
+    deviation  standard deviation of N_a and N_b, or a pair of theirs, drawn anew for every batch and channel; default 0
     at_test    whether they are drawn in evaluation mode too
 
     Returns the noisy copy, of the same class. Raises ValueError where a normalisation has no scale and shift, keeps no

@@ -49,8 +49,6 @@ class Journal:
             "precision": str(training.dtype).removeprefix("torch."),
             "parts": training.parts,
         }
-        if training.stepper.teacher is not None:
-            self.run["teacher"] = training.stepper.teacher.digest
         if self.path is not None:
             self.run["dataset"]["digest"] = data.digest()
             if training.rank == 0:  # only process 0 reads and writes files; it sends the others what it has read

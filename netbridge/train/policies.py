@@ -1,14 +1,11 @@
-"""TrivialAugment and RandAugment: images go through operations of random kind, such as a turn or more contrast.
+"""TrivialAugment (Müller and Hutter, ICCV 2021): each image goes through one operation of random kind and strength.
 
-TrivialAugment (Müller and Hutter, ICCV 2021): one operation of random strength, in that paper's "wide" ranges.
-RandAugment (Cubuk et al., NeurIPS 2020): several operations of one strength, in that paper's ranges. Both have the same
-fourteen operations, on whole batches of uint8 images: those of one kind are done at once. An operation that needs a
-mean forms it from a sum of integers, which is exact, so the result for an image does not depend on how many images are
-in the batch.
+There are fourteen operations, such as a turn or more contrast, on whole batches of uint8 images: those of one kind are
+done at once. An operation that needs a mean forms it from a sum of integers, which is exact, so the result for an image
+does not depend on how many images are in the batch.
 """
 
 import math
-from typing import NamedTuple
 
 import torch
 from torch.nn import functional as F
@@ -20,29 +17,12 @@ SPATIAL = ("shear across", "shear down", "shift across", "shift down", "turn")
 TONAL = ("brightness", "colour", "contrast", "sharpness", "bits", "solarise", "spread", "equalise")
 KINDS = ("nothing", *SPATIAL, *TONAL)
 GREY = (299, 587, 114)  # thousandths of red, green and blue (ITU-R BT.601)
-
-
-class Ranges(NamedTuple):
-    """How far the strongest operations go.
-
-    shear   slope
-    pixels  of a shift, at the most
-    share   of the width or height that a shift goes, at the most
-    turn    degrees
-    blend   share by which brightness, colour, contrast and sharpness change
-    bits    of a pixel's eight that are lost
-    """
-
-    shear: float
-    pixels: float
-    share: float
-    turn: float
-    blend: float
-    bits: int
-
-
-WIDE = Ranges(0.99, 32, 1.0, 135.0, 0.99, 6)  # of TrivialAugment
-USUAL = Ranges(0.3, math.inf, 150 / 331, 30.0, 0.9, 4)  # of RandAugment; 150 pixels were meant for pictures of 331
+# How far the strongest operations go: that paper's "wide" ranges.
+SLOPE = 0.99  # of a shear
+PIXELS = 32  # of a shift
+DEGREES = 135.0  # of a turn
+BLEND = 0.99  # share by which brightness, colour, contrast and sharpness change
+BITS = 6  # of a pixel's eight that are lost
 
 
 def apply_policy(pictures: torch.Tensor, recipe, seed: int, epoch: int, step: int, rows: torch.Tensor) -> torch.Tensor:
@@ -52,9 +32,6 @@ def apply_policy(pictures: torch.Tensor, recipe, seed: int, epoch: int, step: in
     """
     if recipe.policy == "trivial":
         return augment(pictures, draw_operations(recipe.batch, seed, epoch, step)[rows])
-    if recipe.policy == "rand":
-        for operations in draw_rounds(recipe, seed, epoch, step):
-            pictures = augment(pictures, operations[rows], USUAL)
     return pictures
 
 
@@ -64,15 +41,7 @@ def draw_operations(batch: int, seed: int, epoch: int, step: int) -> torch.Tenso
     return torch.from_numpy(chance.integers(0, (len(KINDS), STRENGTHS, 2), (batch, 3)))
 
 
-def draw_rounds(recipe, seed: int, epoch: int, step: int) -> torch.Tensor:
-    """(operations, batch, 3): the same of RandAugment, one operation after the other, all of the recipe's strength."""
-    chance = step_chance(seed, epoch, step, POLICY)
-    drawn = torch.from_numpy(chance.integers(0, (len(KINDS), 1, 2), (recipe.operations, recipe.batch, 3)))
-    drawn[..., 1] = recipe.strength
-    return drawn
-
-
-def augment(pictures: torch.Tensor, operations: torch.Tensor, ranges: Ranges = WIDE) -> torch.Tensor:
+def augment(pictures: torch.Tensor, operations: torch.Tensor) -> torch.Tensor:
     """uint8 pictures (N, H, W, C) after one operation each; `operations` (N, 3) as `draw_operations` makes them."""
     kinds, strengths = operations[:, 0], operations[:, 1].double() / (STRENGTHS - 1)
     signed = strengths * (1 - 2 * operations[:, 2])
@@ -83,38 +52,38 @@ def augment(pictures: torch.Tensor, operations: torch.Tensor, ranges: Ranges = W
             continue
         images, where = changed[rows.to(changed.device)], rows.to(changed.device)
         if kind in SPATIAL:
-            changed[where] = move(images, kind, signed[rows].to(images.device), ranges)
+            changed[where] = move(images, kind, signed[rows].to(images.device))
         else:
             strength = (strengths if kind in ("bits", "solarise") else signed)[rows].to(images.device)
-            changed[where] = change_tones(images, kind, strength, ranges)
+            changed[where] = change_tones(images, kind, strength)
     return changed.permute(0, 2, 3, 1).contiguous()
 
 
-def move(images: torch.Tensor, kind: str, strength: torch.Tensor, ranges: Ranges) -> torch.Tensor:
+def move(images: torch.Tensor, kind: str, strength: torch.Tensor) -> torch.Tensor:
     """The images sheared, shifted or turned about the middle; what comes in from outside is black."""
     count, _, height, width = images.shape
     maps = torch.eye(2, 3, dtype=torch.float64, device=images.device).repeat(count, 1, 1)
     if kind == "turn":
-        angle = strength * math.radians(ranges.turn)
+        angle = strength * math.radians(DEGREES)
         ratio = height / width  # grid_sample counts both axes from -1 to 1
         maps[:, 0, 0] = maps[:, 1, 1] = angle.cos()
         maps[:, 0, 1], maps[:, 1, 0] = -angle.sin() * ratio, angle.sin() / ratio
     elif kind == "shear across":
-        maps[:, 0, 1] = strength * ranges.shear * height / width
+        maps[:, 0, 1] = strength * SLOPE * height / width
     elif kind == "shear down":
-        maps[:, 1, 0] = strength * ranges.shear * width / height
+        maps[:, 1, 0] = strength * SLOPE * width / height
     else:
         axis, length = (0, width) if kind == "shift across" else (1, height)
-        maps[:, axis, 2] = strength * 2 * min(ranges.pixels, ranges.share * length) / length
+        maps[:, axis, 2] = strength * 2 * min(PIXELS, length) / length
     grid = F.affine_grid(maps.float(), list(images.shape), align_corners=False)
     return F.grid_sample(images.float(), grid, mode="nearest", align_corners=False).to(torch.uint8)
 
 
-def change_tones(images: torch.Tensor, kind: str, strength: torch.Tensor, ranges: Ranges) -> torch.Tensor:
+def change_tones(images: torch.Tensor, kind: str, strength: torch.Tensor) -> torch.Tensor:
     """The images with other colours, every pixel in its place."""
     strength = strength[:, None, None, None]
     if kind == "bits":
-        lost = (ranges.bits * strength).round().int()
+        lost = (BITS * strength).round().int()
         return (images.int() >> lost << lost).to(torch.uint8)
     if kind == "solarise":  # bright pixels become their negatives, from above 255 on or from 0 on
         return torch.where(images >= 256 * (1 - strength), 255 - images, images)
@@ -125,7 +94,7 @@ def change_tones(images: torch.Tensor, kind: str, strength: torch.Tensor, ranges
     if kind == "equalise":
         return equalise(images)
     base = {"brightness": black, "colour": grey, "contrast": mean_grey, "sharpness": smooth}[kind](images)
-    blend = base + (1 + ranges.blend * strength) * (images.double() - base)
+    blend = base + (1 + BLEND * strength) * (images.double() - base)
     return blend.round().clamp(0, 255).to(torch.uint8)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 SCHEDULES, FLIPS = ("steps", "triangle", "cosine"), ("none", "random", "alternating")
 BORDERS, OPTIMIZERS = ("constant", "reflect"), ("sgd", "adamw")
-POLICIES = ("none", "trivial", "rand")
+POLICIES = ("none", "trivial")
 SHARES = ("drop_path", "ema", "momentum", "smoothing")  # fields from 0 to below 1
 AMOUNTS = (
     "mixup",
@@ -29,9 +29,8 @@ AMOUNTS = (
     "gamma",
     "shift",
 )  # 0 or more
-WHOLE_SHARES = ("erasing", "distillation", "peak")  # fields from 0 to 1
+WHOLE_SHARES = ("erasing", "peak")  # fields from 0 to 1
 KINDS = {int: "a whole number", float: "a number", bool: "True or False", str: "text"}
-STRONGEST = 30  # of RandAugment
 
 
 def are_numbers(values, count: int | None = None) -> bool:
@@ -84,20 +83,14 @@ class Recipe:
                     for other blocks in proportion to their number; otherwise the step size is 1 / (1 - chance) times
                     its own. Networks of netbridge only
     policy          "trivial": each image goes through one operation of random kind and strength (TrivialAugment);
-                    "rand": through several of random kind (RandAugment); "none": through none
+                    "none": through none
     ema             decay of an exponential mean of the weights over the steps; the mean is the result. 0: none
     sam             radius of sharpness-aware minimisation (Foret et al. 2021): the gradient is taken where the loss is
                     about largest within it, at twice the cost of a step. 0: where the weights are
     warmup          epochs in which the learning rate rises linearly to what the schedule says
     clip            gradients longer than this are shortened to it. 0: none is
     min_lr          the learning rate that the schedule ends at, or never falls below where it goes by steps
-    operations      of RandAugment: how many, one after the other
-    strength        of RandAugment: of all of them, from 0 to 30
     erasing         random erasing (Zhong et al. 2020): the share of the images of which a box is set to 0
-    teacher         distillation (Hinton et al. 2015): the network whose answers are to be met, beside the labels; a
-                    name of `nb.pretrained` or a file of `nb.save`. Empty: none
-    temperature     the logits of both are divided by it before they are compared
-    distillation    the weight of the teacher in the loss; the labels have the rest
     float16         compute in float16, with a loss scaled so that gradients do not vanish, where the device can and
                     `bfloat16` is not asked for or not to be had
     tf32            on CUDA: multiply matrices and convolve with factors rounded to ten binary digits (TF32)
@@ -147,12 +140,7 @@ class Recipe:
     warmup: float = 0.0
     clip: float = 0.0
     min_lr: float = 0.0
-    operations: int = 2
-    strength: int = 9
     erasing: float = 0.0
-    teacher: str = ""
-    temperature: float = 4.0
-    distillation: float = 0.9
     float16: bool = False
     tf32: bool = False
     benchmark: bool = False
@@ -160,7 +148,7 @@ class Recipe:
     def __post_init__(self):
         self._check_kinds()
         self._check_lists()
-        for name in ("epochs", "batch", "evaluate_every", "operations"):
+        for name in ("epochs", "batch", "evaluate_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
         choices = {"schedule": SCHEDULES, "flip": FLIPS, "border": BORDERS, "optimizer": OPTIMIZERS}
@@ -177,10 +165,6 @@ class Recipe:
         for name in WHOLE_SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"`{name}` must be from 0 to 1, got {getattr(self, name)!r}.")
-        if not 0 <= self.strength <= STRONGEST:
-            raise ValueError(f"`strength` must be from 0 to {STRONGEST}, got {self.strength!r}.")
-        if not 0 < self.temperature < math.inf:
-            raise ValueError(f"`temperature` must be above 0, got {self.temperature!r}.")
         if not 0 < self.lr < math.inf:
             raise ValueError(f"`lr` must be a positive number, got {self.lr!r}.")
         if self.min_lr > self.lr:

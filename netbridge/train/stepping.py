@@ -15,7 +15,6 @@ from netbridge.model.network import Configured
 from netbridge.step_sizes.base import Controller
 from netbridge.train import distributed
 from netbridge.train.augment import shares
-from netbridge.train.distillation import Teacher
 from netbridge.train.mixing import Mixing
 from netbridge.train.precision import Precision
 from netbridge.train.random_depth import RandomDepth
@@ -55,7 +54,6 @@ class Stepper:
         if compiled and recipe.drop_path:
             raise ValueError("`compiled` cannot go with a recipe's `drop_path`, whose step sizes differ every time.")
         self.depth = RandomDepth(net, recipe.drop_path) if recipe.drop_path else None
-        self.teacher = Teacher(recipe, data, precision, dtype) if recipe.teacher else None
         self.share_out(parts)
         all_used = isinstance(net, self.ours)
         self.forward = distributed.wrap(torch.compile(net) if compiled else net, all_used)  # type: ignore[arg-type]
@@ -127,8 +125,6 @@ class Stepper:
                 logits = self.forward(images)
             check_logits(logits, labels, self.data)
             loss = targets.loss(logits.to(self.dtype), self.recipe.smoothing)
-            if self.teacher is not None:
-                loss = self.teacher.loss(images, logits.to(self.dtype), loss)
             loss = loss / (self.parts / distributed.world())
             self.precision.backward(loss)
         return loss.detach(), targets.hits(logits.detach())

@@ -5,6 +5,7 @@ its figure, tables and words.
 """
 
 import dataclasses
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,12 +83,18 @@ def printed(part: str, dataset: str) -> dict[str, float]:
     column = design.COLUMNS.index(column_of(part, dataset))
     if part == "bare":
         return dict.fromkeys(BARE_READINGS, design.TABLE_9[column])
-    if part == "uses":
-        return by_uses(design.TABLE_6["SE"])
-    if part == "fixed":
-        return design.TABLE_7["SE"]
-    if part == "starts":
-        return {f"psi from 0.{k}": value for k, value in enumerate(design.TABLE_13["SE"], 1)}
+    tables: dict[str, dict[str, dict[str, float]]] = {
+        "uses": {module: by_uses(values) for module, values in design.TABLE_6.items()},
+        "fixed": design.TABLE_7,
+        "starts": {
+            module: {f"psi from 0.{k}": value for k, value in enumerate(values, 1)}
+            for module, values in design.TABLE_13.items()
+        },
+    }
+    if part in tables:
+        rows = tables[part]
+        others = {module: row for module, row in rows.items() if module != "SE"}
+        return rows["SE"] | {f"ASR({module}), {name}": x for module, row in others.items() for name, x in row.items()}
     alone = {f"ASR({name})": row[column] for name, row in design.TABLE_3["ResNet"].items() if name}
     alone |= {PLAIN: design.TABLE_3["ResNet"][""][column], FAITHFUL: alone["ASR(SE)"], LITERAL: alone["ASR(SE)"]}
     if part == "beside":
@@ -108,7 +115,24 @@ def put_table(page: Page, e: Evidence, part: str, title: str, column: str = "", 
         columns[f"paper, ResNet-{depth}, {USUAL[column_of(part, dataset)]} (%)"] = printed(part, dataset)
     if part == "uses" and dataset == "cifar100":
         columns["paper, ResNet-164, CIFAR-100, top-5 (%)"] = by_uses(design.TABLE_14_TOP5["SE"])
-    page.table(name or part, evidence.result_rows(e, part, column, columns), title)
+    page.table(name or part, evidence.result_rows(e, part, column, columns), title, not_run(e, part, column))
+
+
+def not_run(e: Evidence, part: str, *columns: str) -> str:
+    """Which arms of some columns of a part have no network yet, and the command that trains them; "" where all have."""
+    missing = {column: [arm for arm, of in e.results(part, column).items() if not of] for column in columns}
+    groups: dict[str, list[str]] = {}
+    for column, arms in missing.items():
+        groups.setdefault("; ".join(arms), []).append(column)
+    groups.pop("", None)
+    if not groups:
+        return ""
+    places = {arms: f" ({'; '.join(where)})" if len(columns) > 1 else "" for arms, where in groups.items()}
+    listed = "".join(f"Not run{place}: {arms}. " for arms, place in places.items())
+    asked, only = e.plan.arguments, dict.fromkeys(arm for arms in missing.values() for arm in arms)
+    scale = " --full" * asked.full + f" --dataset {asked.dataset}" * (asked.dataset != "cifar10")
+    trains = f"--train --part {design.SHOWN_BY.get(part, part)} --only {shlex.join(only)}"
+    return f"{listed}`python -m studies.{evidence.STUDY}{scale} {trains}` trains them."
 
 
 def tables_of_part(part: str, title: str, options: str, judge: Rule) -> Exhibit:
@@ -253,16 +277,17 @@ def psi_rows(e: Evidence) -> list[dict]:
             if not values:
                 continue
             end, deviation, start = (float(np.mean(numbers)) for numbers in zip(*values, strict=True))
-            alone = decay_alone(results[0].recipe, results[0].specification) * start
+            alone = decay_alone(results[0].specification) * start
             row = {"part": f"{part} {column}".strip(), "arm": name, "n": len(results), "start": f"{start:.4f}"}
             row |= {"by decay alone": f"{alone:.4f}", "end": f"{end:.4f}"}
             rows.append(row | {"deviation over channels": f"{deviation:.4f}", **evidence.living_cells(results)})
     return rows
 
 
-def decay_alone(recipe: dict, specification: dict, images: int = 50_000) -> float:
-    """What is left of a parameter without a gradient at the end of a recipe, without averaging of weights."""
-    fields: dict[str, Any] = {key: tuple(x) if isinstance(x, list) else x for key, x in recipe.items()}
+def decay_alone(specification: dict, images: int = 50_000) -> float:
+    """What is left of a parameter without a gradient at the end of a job's recipe, without averaging of weights."""
+    recipe = specification["recipe"].items()
+    fields: dict[str, Any] = {key: tuple(x) if isinstance(x, list) else x for key, x in recipe}
     whole = Recipe(**fields)
     if not whole.decay_gates:
         return 1.0
@@ -352,9 +377,9 @@ def make_steadiness(chance, effect, n):
 
 
 def accuracies_by_noise(e: Evidence, random: bool) -> dict[str, evidence.Groups]:
-    """The accuracies under every noise of a kind."""
-    kind = [name for name, noise in design.NOISES.items() if noise is not None and (noise[2] > 0.0) is random]
-    return {name: e.accuracies("noise", name) for name in kind}
+    """The accuracies under every noise of a kind that decides."""
+    kind = RANDOM_NOISE if random else CONSTANT_NOISE
+    return {name: e.accuracies("noise", name) for name in design.NOISES if name in kind}
 
 
 def over_noises(e: Evidence, random: bool, arm: str) -> evidence.Comparison:
@@ -471,7 +496,7 @@ def show_noise(page: Page, e: Evidence) -> None:
         "functions, begun elsewhere. Random noise of standard deviation s is drawn per batch and channel."
     )
     page.figure(draw_noise(e), "noise", "Test accuracy by noise and arm, every seed a mark.")
-    page.table("noise", rows, "Table 8")
+    page.table("noise", rows, "Table 8", not_run(e, "noise", *design.NOISES))
 
 
 NOISE = exhibit(
@@ -485,18 +510,18 @@ def draw_noise(e: Evidence):
     """Accuracy by noise and arm, every seed a mark: without noise first, then constant noise, then random."""
     columns = sorted(
         (name for name in design.NOISES if any(e.accuracies("noise", name).values())),
-        key=lambda name: (design.NOISES[name] is not None, name in design.DEEPER, design.NOISES[name] or ()),
+        key=lambda name: (name != "none", name in design.DEEPER, *np.hstack(design.NOISES[name] or (0.0,))),
     )
+    arms = [arm for arm in design.NOISY if any(e.accuracies("noise", column).get(arm) for column in columns)]
     with stylesheet.figure(height=3.0) as (drawing, axes):
         axis = axes[0, 0]
-        for number, (colour, mark, arm) in enumerate(zip(stylesheet.COLOURS, MARKS, design.NOISY, strict=False)):
+        for number, (colour, mark, arm) in enumerate(zip(stylesheet.COLOURS, MARKS, arms, strict=False)):
             points = [
-                (at + 0.17 * (number - 1.5), value)
+                (at + 0.68 / len(arms) * (number - (len(arms) - 1) / 2), value)
                 for at, column in enumerate(columns)
                 for value in e.accuracies("noise", column).get(arm, [])
             ]
-            if points:
-                axis.plot(*zip(*points, strict=True), mark, color=colour, markersize=4, label=arm)
+            axis.plot(*zip(*points, strict=True), mark, color=colour, markersize=4, label=arm)
         names = [name.replace(", ResNet", ",\nResNet").replace("random ", "random\n") for name in columns]
         axis.set_xticks(range(len(columns)), names, fontsize=7)
         axis.set(ylabel="test accuracy (%)", xlim=(-0.6, len(columns) - 0.4))
@@ -520,8 +545,8 @@ def noise_rows(e: Evidence) -> list[dict]:
         beyond = over_seeds(FAITHFUL, groups, (PLAIN, HALF))
         for name in (PLAIN, HALF):
             row[f"{name} above {FAITHFUL} [95 %]"] = interval_cell(beyond, name)
-        paper = ", ".join(f"{value:.2f}" for value in design.TABLE_8.get(column, ())[:2])
-        rows.append(row | {"paper, ResNet-164, CIFAR-100: plain, ASR(SE) (%)": paper})
+        paper = ", ".join(f"{value:.2f}" for value in design.TABLE_8.get(column, ()))
+        rows.append(row | {"paper, ResNet-164, CIFAR-100: plain, ASR(SE), ASR(IE), ASR(SRM) (%)": paper})
     return rows
 
 
@@ -692,6 +717,8 @@ def judge_transformers(e: Evidence) -> tuple[Verdict, str]:
     words = f"{compared.lacking}Points above the transformer without ASR, {compared.words}."
     other = over_seeds(design.LAYER_SCALE, groups, (FAITHFUL,))
     above = f" ASR lies {interval_text(other[FAITHFUL], '+.2f')} points above LayerScale." if other else ""
+    drawn = over_seeds(PLAIN, groups, (design.DRAWN_HEAD,))
+    above += f" With a head that is drawn, whose units differ, points above plain: {listing(drawn)}." if drawn else ""
     words += (
         f"{above} A comparison with LayerScale says nothing about attention: the paper begins all weights of the head "
         f"at {design.FIRST_FACTOR:g}, so that its hidden units are equal and stay equal. What is learnt is a vector, "
@@ -713,7 +740,8 @@ def show_backbones(page: Page, e: Evidence) -> None:
         "backbones",
         backbone_rows(e),
         f"Backbones at the {'paper' if e.plan.arguments.full else 'small scale'}'s sizes",
-        "The transformer is this project's: the paper's are in its Table 2, on ImageNet.",
+        "The transformer is this project's: the paper's are in its Table 2, on ImageNet. "
+        + not_run(e, "backbones", *design.BACKBONES),
     )
 
 
@@ -731,17 +759,18 @@ def backbone_rows(e: Evidence) -> list[dict]:
         results, groups = e.results("backbones", column), e.accuracies("backbones", column)
         beyond = over_seeds(PLAIN, groups, [name for name in results if name != PLAIN])
         for name in filter(results.get, results):
-            paper = printed_of_backbone(column, e.plan.arguments.dataset) if name == FAITHFUL else ""
+            module = "SE" if name == FAITHFUL else name[4:-1] if name in design.OTHERS_ON_BACKBONES else ""
+            paper = printed_of_backbone(column, e.plan.arguments.dataset, module) if module else ""
             above = {"above plain [95 %]": interval_cell(beyond, name), "paper (%)": paper}
             rows.append({"backbone": column} | evidence.arm_cells(name, groups[name]) | above)
     return rows
 
 
-def printed_of_backbone(name: str, dataset: str) -> str:
-    """What the paper prints of a backbone of the study without ASR and with ASR(SE), in words that say of what."""
+def printed_of_backbone(name: str, dataset: str, module: str = "SE") -> str:
+    """What the paper prints of a backbone of the study without ASR and with it, in words that say of what."""
     column = design.COLUMNS.index(dataset) if dataset in design.COLUMNS else 1
     if name in design.TABLE_3:
-        plain, gated = (design.TABLE_3[name][module][column] for module in ("", "SE"))
+        plain, gated = (design.TABLE_3[name][row][column] for row in ("", module))
         return f"{USUAL[design.COLUMNS[column]]}: {plain:.2f} -> {gated:.2f}"
     network = {"RepVGG": "RepVGG-A0", "ACNet": "ResNet56"}.get(name)
     if network is None:

@@ -100,8 +100,10 @@ ORIGIN = {  # live SE as it is, and with the biases of its gates at 0 before tra
     "SE, b2 = 0": Arm("se", start=((LAST_BIAS, 0.0),)),
     DECAYED: Arm(asr("se"), decay=True),
 }
+OTHERS = ("IE", "SRM", "SPA")  # modules of ASR beside SE, in tables where SE's arms alone decide
 NOISY = {name: CONTROLS[name] for name in (PLAIN, HALF, FAITHFUL, LITERAL)}
-NOISES: dict[str, tuple[float, float, float] | None] = {
+NOISY |= {f"ASR({name})": Arm(asr(name.lower())) for name in ("IE", "SRM")}
+NOISES: dict[str, tuple[float, float, float | tuple[float, float]] | None] = {
     "(0.8, 0.8)": (0.8, 0.8, 0.0),
     "none": None,
     "(0.5, 0.5)": (0.5, 0.5, 0.0),
@@ -110,11 +112,13 @@ NOISES: dict[str, tuple[float, float, float] | None] = {
     "(0.5, 0.2)": (0.5, 0.2, 0.0),
     "random 0.1": (1.0, 0.0, 0.1),
     "random 0.3": (1.0, 0.0, 0.3),
+    "random (0.1, 0.2)": (1.0, 0.0, (0.1, 0.2)),
+    "random (0.2, 0.1)": (1.0, 0.0, (0.2, 0.1)),
     "(0.8, 0.8), ResNet-56": (0.8, 0.8, 0.0),
 }
 DEEPER = {"(0.8, 0.8), ResNet-56": 56}  # layers, where they are not as many as everywhere; without the literal arm
 BESIDE = {  # Tables 3 (row ResNet) and 4
-    **{f"ASR({name.upper()})": Arm(asr(name)) for name in ("ie", "srm", "spa")},
+    **{f"ASR({name})": Arm(asr(name.lower())) for name in OTHERS},
     **{name.upper(): Arm(name) for name in ("se", "ie", "srm", "spa")},
     **{f"{name.upper()} + ASR({name.upper()})": Arm(asr(name, beside=name)) for name in ("se", "ie", "srm", "spa")},
 }
@@ -125,6 +129,11 @@ FIXED = {f"psi = {value}": Arm(asr(SE, learnable=False, init=value)) for value i
     f"psi ~ N(0, {value})": Arm(asr(SE, learnable=False, init=0.0, spread=value)) for value in (0.1, 0.3, 0.5)
 }
 STARTS = {f"psi from {value}": Arm(asr(SE, init=value)) for value in (0.2, 0.3, 0.4, 0.5, 0.6)}
+OF_OTHERS = {  # rows of Tables 6, 7 and 13 with other modules than SE, which have no vote
+    part: {f"ASR({module}), {name}": Arm(arm.controller.replace(SE, module.lower()))
+           for module in modules for name, arm in arms.items() if SE in arm.controller}
+    for part, modules, arms in (("uses", OTHERS, USES), ("fixed", ("IE",), FIXED), ("starts", ("IE",), STARTS))
+}  # fmt: skip
 TRANSFORMER = "ViT"
 LAYER_SCALE, FIRST_FACTOR = "LayerScale", 1e-3  # of transformers, also the paper's first value of psi and of the head
 BACKBONES: dict[str, tuple[str, dict]] = {  # the function of netbridge that builds it, and its arguments
@@ -148,11 +157,14 @@ PAPERS_BACKBONES: dict[str, tuple[str, dict, str]] = {  # with --full: the paper
 }
 PAPERS_ACNET = 56  # layers of the smallest ResNet-ACNet of Table 5
 ON_BACKBONES = {name: CONTROLS[name] for name in (PLAIN, HALF, FAITHFUL)}
+OTHERS_ON_BACKBONES = {f"ASR({name})": Arm(asr(name.lower())) for name in OTHERS}  # on those of Table 3
+DRAWN_HEAD = "ASR(SE), drawn head"
 ON_TRANSFORMERS = {
     PLAIN: Arm(),
     HALF: Arm("constant(0.5)"),
     LAYER_SCALE: Arm(f"asr(init={FIRST_FACTOR})"),
     FAITHFUL: Arm(asr(SE, activation="tanh", init=FIRST_FACTOR, inner=FIRST_FACTOR)),
+    DRAWN_HEAD: Arm(asr(SE, activation="tanh", init=FIRST_FACTOR)),  # hidden units that differ from the beginning
 }
 BARE = {"vector from 0.1": Arm("asr()"), "vector from 1": Arm("asr(init=1.0)")}
 SCHEDULES: dict[str, tuple[str, dict]] = {
@@ -183,6 +195,7 @@ SHAPES: dict[str, dict] = {"cifar10": {}, "digits": {"depth": 32, "width": 4}}  
 FEW = 3  # seeds of what is not asked of every seed
 TWICE = {"beside": BESIDE, "uses": USES, "fixed": FIXED, "starts": STARTS, "bare": BARE}  # asked at both scales
 DECIDING_USES = ("2 uses", "3 uses")
+SHOWN_BY = {"origin": "controls", "small": "controls"} | dict.fromkeys(("uses", "fixed", "starts", "bare"), "ablation")
 PAINTED = 10  # the group of the queue that the networks which repaint pictures stand before
 Tier = Literal[1, 2, 3, 4, 5]
 TIERS: dict[Tier, tuple[str, ...]] = {
@@ -340,6 +353,13 @@ TABLE_13 = {  # ResNet-83, CIFAR-100, psi from 0.1, 0.2, ...
 
 # ---- The networks of every part, and the order in which they are trained ----
 
+UNDECIDING = {
+    DRAWN_HEAD,
+    *OTHERS_ON_BACKBONES,
+    *(arm for arms in OF_OTHERS.values() for arm in arms),
+    *(name for name, noise in NOISES.items() if noise is not None and isinstance(noise[2], tuple)),
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Run:
@@ -361,6 +381,11 @@ class Run:
     @property
     def seed(self) -> int:
         return self.job.seed
+
+    @property
+    def is_beside_the_claims(self) -> bool:
+        """Is it a cell of the paper's tables that no rule reads? Such networks have few seeds and are trained last."""
+        return self.part != "beside" and not {self.arm, self.column}.isdisjoint(UNDECIDING)
 
     @property
     def stem(self) -> str:
@@ -425,16 +450,19 @@ class Plan:
         seeds, few, full = self.arguments.seeds, self.arguments.seeds[:FEW], self.arguments.full
         needed = few if full else seeds[: NEEDED.get(name, FEW)]
         if name in ("noise", "backbones", "dynamics", "finetuned"):
-            return getattr(self, name)(needed)
+            runs = getattr(self, name)(needed)
+            return [run for run in runs if run.seed in seeds[:FEW] or not run.is_beside_the_claims]
         arms = {"controls": self.apart(CONTROLS), "origin": ORIGIN, "small": self.apart(SCALED), **TWICE}[name]
         arms = arms | (self.own_beside() if name == "beside" else {})
+        others = OF_OTHERS.get(name, {})
         small, column = (needed, SMALL_SCALE) if name in TWICE else (seeds if name == "small" else (), "")
         large = {"controls": seeds, "origin": seeds[:2], "small": ()}.get(name, few)
         if full:
             small = ()  # the paper's scale is the only one
-        return [Run(name, arm, self.small_job(arms[arm], seed), column) for seed in small for arm in arms] + [
-            Run(name, arm, self.job(arms[arm], seed)) for seed in large for arm in arms
-        ]
+        runs = [Run(name, arm, self.small_job(arms[arm], seed), column) for seed in small for arm in arms]
+        runs += [Run(name, arm, self.job(arms[arm], seed)) for seed in large for arm in arms]
+        return runs + [Run(name, arm, self.small_job(how, seed), "" if full else column)
+                       for seed in seeds[:FEW] for arm, how in others.items()]  # fmt: skip
 
     def own_beside(self) -> dict[str, Arm]:
         """The controllers of the files of `--define`: alone and, where ASR can feed them a vector, as ASR and both."""
@@ -515,6 +543,7 @@ class Plan:
             own |= self.own_asr(name)
         for name in BACKBONES:
             arms = (ON_TRANSFORMERS if name == TRANSFORMER else ON_BACKBONES) | own
+            arms = arms | (OTHERS_ON_BACKBONES if name in TABLE_3 else {})
             runs += [
                 Run("backbones", arm, self.backbone(name, arms[arm], seed), name) for seed in seeds for arm in arms
             ]
@@ -586,4 +615,5 @@ class Plan:
             True,
         ]
         late = not first and part not in (*TIERS[1], "small")  # seeds that only a small effect needs
+        late |= run.is_beside_the_claims
         return len(groups) if late else groups.index(True), position

@@ -224,6 +224,7 @@ class Fit:
     flow_to_residual: float  # the ODE-net to the ResNet of its own field
     evaluations: float  # of the field, by the ODE-net, at the end
     scales: tuple[tuple[float, float], ...]  # (h rho, distance of residual steps and flow) of the scaled field
+    curves: tuple[tuple[float, ...], ...] = ()  # seed 0: (x, outputs of the ResNet, of the ODE-net) at points (x, 0)
 
 
 class Everything(NamedTuple):

@@ -297,6 +297,7 @@ def draw_depths(rows: Sequence[dict]):
 # ---- Figure 2: a ResNet and an ODE-net that are fitted to the same points ----
 
 POINTS, HIDDEN, STEPS = 64, 32, 8
+LINE = 2.5, 41  # the predictions are drawn from -2.5 to 2.5, at so many points
 SCALES = (1.0, 2.0, 4.0, 8.0)  # of the field, for the distance against h rho
 TOLERANCE = 1e-5
 LENGTHS = (5, 30, 300, 1500)  # rounds of the fits after which they are compared: the paper gives none
@@ -373,7 +374,17 @@ def compare_fits(rounds: int, seed: int, losses: list[float], fields: list[Field
             flow_to_residual=distance(exact, residual_steps(continuous, x)),
             evaluations=evaluations,
             scales=tuple(scaled_distance(residual, x, factor) for factor in SCALES),
+            curves=() if seed else predict_along_line(residual, continuous),
         )
+
+
+def predict_along_line(residual: Field, continuous: Field) -> tuple[tuple[float, ...], ...]:
+    """(x, both outputs of the residual network, both of the ODE-net) where the first input is x and the second is 0."""
+    end, count = LINE
+    x = torch.linspace(-end, end, count, dtype=torch.float64)[:, None]
+    points = torch.cat((x, torch.zeros_like(x)), dim=1)
+    rows = torch.cat((x, residual_steps(residual, points), flow(continuous, points)), dim=1)
+    return tuple(tuple(round(value, 4) for value in row) for row in rows.tolist())
 
 
 def scaled_distance(field, x, factor: float) -> tuple[float, float]:
@@ -465,6 +476,13 @@ def judge_figure_2(evidence: Evidence) -> list[Finding]:
 
 def show_figure_2(page: Page, evidence: Evidence):
     fits = evidence.fits
+    if drawn := [fit for fit in fits if fit.curves]:
+        page.figure(
+            draw_predictions(drawn),
+            "predictions",
+            "Figure 2: what the ResNet (solid) and the ODE-net (dashed) make of points (x, 0), after as many rounds of "
+            f"fitting to {POINTS} random points as stand above each panel; the first seed.",
+        )
     if fits:
         longest = max(fit.rounds for fit in fits)
         page.table(
@@ -499,6 +517,20 @@ def fit_row(fit: Fit) -> dict:
     names = ("rounds", "seed", "loss, ResNet", "loss, ODE-net", "predictions apart", "ResNet to its own flow",
              "ODE-net to its own steps", "evaluations, ODE-net")  # fmt: skip
     return dict(zip(names, dataclasses.astuple(fit), strict=False))
+
+
+def draw_predictions(fits: Sequence[Fit]):
+    """Both outputs of both fitted networks over x, a panel for every length of the fit."""
+    with style.figure(1, len(fits), height=2.4, sharey=True) as (drawing, axes):
+        for axis, fit in zip(axes[0], fits, strict=True):
+            x, *outputs = np.transpose(fit.curves)
+            for number, values in enumerate(outputs):
+                look = {"color": style.COLOURS[number % 2], "linestyle": "-" if number < 2 else "--"}
+                axis.plot(x, values, label=f"{'ResNet' if number < 2 else 'ODE-net'}, output {number % 2 + 1}", **look)
+            axis.set(title=f"{fit.rounds:,} rounds: {fit.between_fits:.2f} apart", xlabel="x")
+        axes[0, 0].set_ylabel("prediction")
+        axes[0, 0].legend(fontsize=6)
+    return drawing
 
 
 def draw_scales(fits: Sequence[Fit]):

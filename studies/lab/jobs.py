@@ -58,7 +58,8 @@ class Job:
     on          numbers of the blocks that get the controller; None for all
     images      train on the first so many images; None for all
     start       pairs (pattern of parameter names, value): the parameters whose names match start at that value
-    noise       (scale, shift, deviation) of every batch normalisation, as `nb.add_noise` takes them; None for none
+    noise       (scale, shift, deviation) of every batch normalisation, as `nb.add_noise` takes them, the deviation one
+                number or a pair; None for none
     size        shrink all images, of training and test, to this height and width; None leaves them
     network     "resnet"; "vit": a transformer of `depth` blocks with tokens of `width` features, its stem one linear
                 map of each patch; "vit-conv": the same with a stem of two convolutions; "vit-s" and "vit-b": those of
@@ -77,7 +78,7 @@ class Job:
     on: tuple[int, ...] | None = None
     images: int | None = None
     start: tuple[tuple[str, float], ...] = ()
-    noise: tuple[float, float, float] | None = None
+    noise: tuple[float, float, float | tuple[float, float]] | None = None
     size: int | None = None
     network: str = "resnet"
     options: dict | None = None
@@ -222,13 +223,9 @@ def recipe_of(name: str, dataset: str, precision: str = "auto", network: str = "
 
 
 def same_recipe(record: dict, recipe) -> bool:
-    """Is this the recipe of a log? Fields that recipes have gained since then are at their defaults."""
-    now = json.loads(json.dumps(recipe.as_json()))
-    gained = [field for field in dataclasses.fields(recipe) if field.name not in {*record, *ASIDE}]
-    kept = {key: value for key, value in record.items() if key not in ASIDE}
-    return all(getattr(recipe, field.name) == field.default for field in gained) and all(
-        now.get(key) == value for key, value in kept.items()
-    )
+    """Is this the recipe of a log? Fields that recipes have gained are at their defaults; lost ones are ignored."""
+    now, usual = (json.loads(json.dumps(one.as_json())) for one in (recipe, recipes.Recipe("", 1)))
+    return all(now[name] == record.get(name, usual[name]) for name in now if name not in ASIDE)
 
 
 def train(job: Job, data, path: Path, study: str, device=None, **options) -> nb.Network:

@@ -1,6 +1,7 @@
 """The networks a study looks at, shipped, trained or other people's, and the images it shows them."""
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 import netbridge as nb
@@ -9,6 +10,7 @@ from netbridge.data.datasets import MINIATURE
 from netbridge.pretrained_networks import Pretrained, zoo_folder
 from netbridge.train.journal import header_fields
 from studies.lab import definitions
+from studies.lab.options import fill_in
 from studies.lab.report import terminal
 
 SHAPES: dict[str, dict] = {  # small images need smaller networks; shipped networks are part of every download
@@ -288,6 +290,27 @@ def images_or_fallback(study: str, arguments, shows: str, usable=None):
     print(*terminal.wrapped(notice), "", sep="\n", flush=True)
     arguments = dataclasses.replace(arguments, dataset=arguments.fallback, fallback=None)
     return load_images(study, arguments), notice, arguments
+
+
+def open_traced(
+    study: str, arguments, presets: Mapping, fewest: int, shows="shows networks trained on", usable=explain_absence,
+    **smoke,
+):  # fmt: skip
+    """How every study of finished networks begins: (data set, notice, arguments), as `images_or_fallback` gives them.
+
+    What the files of `--define` hold is known then, and the numbers of images and resamples are filled in.
+
+    presets  those numbers by preset
+    fewest   test images that the study needs
+    shows, usable  as `images_or_fallback` has them
+    smoke    options of a smoke run, beside the digits and few images
+    """
+    if arguments.smoke:
+        arguments = dataclasses.replace(arguments, dataset="digits", images=64, resamples=20, **smoke)
+    for path in arguments.define:
+        definitions.run_file(path)
+    data, notice, arguments = images_or_fallback(study, arguments, shows, usable)
+    return data, notice, fill_in(arguments, presets[arguments.preset], len(data.test_images), fewest)
 
 
 def check_root(study: str, arguments) -> None:

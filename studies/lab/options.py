@@ -84,8 +84,8 @@ class TrainingOptions(ThreadOptions):
     """Keep the trained networks, not only what they scored."""
 
 
-def fill_in(arguments: Tracing, preset: dict, available: int, fewest: int) -> tuple[Tracing, int, int]:
-    """The options with the numbers of images and resamples and the device filled in and checked, and both numbers.
+def fill_in(arguments: Tracing, preset: dict, available: int, fewest: int) -> Tracing:
+    """The options with the numbers of images and resamples and the device filled in and checked.
 
     Too many images are an error only where `--images` was given.
 
@@ -100,7 +100,7 @@ def fill_in(arguments: Tracing, preset: dict, available: int, fewest: int) -> tu
         raise SystemExit(message)
     resamples = preset["resamples"] if arguments.resamples is None else arguments.resamples
     device = arguments.device or str(best_device())
-    return dataclasses.replace(arguments, images=images, resamples=resamples, device=device), images, resamples
+    return dataclasses.replace(arguments, images=images, resamples=resamples, device=device)
 
 
 def use_scale(arguments: Training, scale: dict[str, Any]) -> Training:

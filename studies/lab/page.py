@@ -35,6 +35,7 @@ HERE = Path(__file__).parent
 FILES = HERE / "report"
 LONG = 20  # rows; a longer table is shown as a link
 SHADES = 128  # of a picture on the page; the file beside it has them all
+STEPNET_PAPER = "Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective (2023)"
 SMOKE = "A smoke run: it shows that everything works, and its numbers say nothing."
 
 

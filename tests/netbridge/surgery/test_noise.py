@@ -62,17 +62,20 @@ def test_statistics_are_those_of_the_clean_input():
     assert noisy.num_batches_tracked == norm.num_batches_tracked
 
 
-def test_random_noise_has_the_deviation_that_was_asked_for():
+@pytest.mark.parametrize(
+    ("asked", "deviations"), [(0.3, (0.3, 0.3)), ((0.1, 0.2), (0.1, 0.2)), ((0.2, 0.0), (0.2, 0.0))]
+)
+def test_random_noise_has_the_deviations_that_were_asked_for(asked, deviations):
     """Of the factor and of the summand, each per channel, the same for all images and positions of a batch."""
     torch.manual_seed(0)
-    noisy = nb.NoisyNorm(20_000, 1.0, 0.0, 0.3).double()
+    noisy = nb.NoisyNorm(20_000, 1.0, 0.0, asked).double()
     x = torch.tensor([-1.0, 1.0], dtype=torch.float64).view(2, 1, 1, 1).expand(2, 20_000, 1, 1)
     low, high = noisy(x).detach()[:, :, 0, 0] * (1 + 1e-5) ** 0.5
     factor, summand = (high - low) / 2, (high + low) / 2
-    for drawn, mean in ((factor, 1.0), (summand, 0.0)):
+    for drawn, mean, deviation in ((factor, 1.0, deviations[0]), (summand, 0.0, deviations[1])):
         assert abs(drawn.mean() - mean) < 0.01
-        assert abs(drawn.std() - 0.3) < 0.005
-    assert abs(torch.corrcoef(torch.stack((factor, summand)))[0, 1]) < 0.03
+        assert abs(drawn.std() - deviation) < 0.005
+    assert not all(deviations) or abs(torch.corrcoef(torch.stack((factor, summand)))[0, 1]) < 0.03
     again = noisy(x).detach()
     assert not torch.equal(again[1, :, 0, 0], high)
 

@@ -1,4 +1,4 @@
-"""The operations of TrivialAugment and RandAugment do what Pillow does, and a picture's result is its own."""
+"""The operations of TrivialAugment do what Pillow does, and a picture's result is its own."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageEnhance, ImageOps
 
-from netbridge import train
 from netbridge.train import policies as ta
 
 CHANCE = np.random.default_rng(0)
@@ -92,39 +91,3 @@ def test_pictures_of_one_channel():
     grey = PICTURES[..., :1]
     for kind in ta.KINDS:
         assert ours(kind, 12, 0, grey).shape == grey.shape
-
-
-class TestRandAugment:
-    def test_several_operations_of_one_strength_one_after_the_other(self):
-        """What the rounds do is what single operations do, in that paper's ranges."""
-        recipe = train.recipe("paper", policy="rand", operations=3, strength=12, batch=len(PICTURES))
-        rounds = ta.draw_rounds(recipe, 1, 2, 3)
-        assert rounds.shape == (3, len(PICTURES), 3)
-        assert (rounds[..., 1] == 12).all()
-        wanted = torch.from_numpy(PICTURES)
-        for operations in rounds:
-            wanted = ta.augment(wanted, operations, ta.USUAL)
-        everything = torch.arange(len(PICTURES))
-        got = ta.apply_policy(torch.from_numpy(PICTURES), recipe, 1, 2, 3, everything)
-        assert torch.equal(got, wanted)
-        part = ta.apply_policy(torch.from_numpy(PICTURES[4:7]), recipe, 1, 2, 3, everything[4:7])
-        assert torch.equal(part, wanted[4:7])
-
-    def test_its_ranges_are_narrower(self):
-        def usual(kind, strength, sign=0):
-            operations = torch.tensor([[ta.KINDS.index(kind), strength, sign]]).repeat(len(PICTURES), 1)
-            return ta.augment(torch.from_numpy(PICTURES), operations, ta.USUAL).numpy()
-
-        brighter = theirs(lambda picture: ImageEnhance.Brightness(picture).enhance(1.9))
-        assert np.abs(usual("brightness", TOP).astype(int) - brighter).max() <= 1
-        assert np.array_equal(usual("bits", TOP), theirs(lambda picture: ImageOps.posterize(picture, 4)))
-        turned = theirs(lambda picture: picture.rotate(30))
-        assert min(np.mean(usual("turn", TOP, sign) != turned) for sign in (0, 1)) < 0.1
-        moved = usual("shift across", TOP)  # 150 / 331 of 24 pixels: 11
-        assert np.array_equal(moved[:, :, :13], PICTURES[:, :, 11:])
-
-    def test_every_kind_is_drawn(self):
-        recipe = train.recipe("paper", policy="rand", batch=1000)
-        kinds = ta.draw_rounds(recipe, 0, 0, 0)[..., 0]
-        assert set(kinds.flatten().tolist()) == set(range(len(ta.KINDS)))
-        assert not torch.equal(kinds[0], kinds[1])

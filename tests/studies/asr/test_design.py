@@ -7,7 +7,7 @@ from torch import nn
 import netbridge as nb
 from netbridge.train.stepping import make_optimizer
 from studies.asr import __main__ as asr
-from studies.asr import design, whole_networks
+from studies.asr import accuracy, design, whole_networks
 from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LITERAL, PLAIN
 from studies.asr.evidence import find_shipped
 from studies.lab import definitions
@@ -46,8 +46,8 @@ def test_ablations_are_asked_at_both_scales(tmp_path):
         sizes = {column: {run.job.size for run in plan.part(part) if run.column == column}
                  for column in ("", design.SMALL_SCALE)}  # fmt: skip
         assert sizes == {"": {None}, design.SMALL_SCALE: {16}}
-        for column in sizes:
-            assert {run.arm for run in plan.part(part) if run.column == column} == set(arms)
+        for column, more in (("", {}), (design.SMALL_SCALE, design.OF_OTHERS.get(part, {}))):
+            assert {run.arm for run in plan.part(part) if run.column == column} == {*arms, *more}
 
 
 def test_small_effects_have_more_seeds_at_the_small_scale_and_they_come_last(tmp_path):
@@ -58,7 +58,10 @@ def test_small_effects_have_more_seeds_at_the_small_scale_and_they_come_last(tmp
         assert len(seeds) == design.NEEDED.get(part, design.FEW)
     large = [run for part in design.TWICE for run in plan.part(part) if run.column != design.SMALL_SCALE]
     assert {run.seed for run in large} == set(range(design.FEW))
-    late = [run.seed >= design.FEW and run.part not in (*design.TIERS[1], "small") for run in plan.queue()]
+    late = [
+        run.is_beside_the_claims or (run.seed >= design.FEW and run.part not in (*design.TIERS[1], "small"))
+        for run in plan.queue()
+    ]
     assert any(late)
     assert late == sorted(late)
     watched = {run.arm: [] for run in plan.part("dynamics")}
@@ -96,7 +99,8 @@ def test_a_controller_of_ones_own_joins_the_modules(tmp_path):
 def test_noise_none_is_the_small_scale(tmp_path):
     """One network, two parts of the study, one file."""
     plan = plan_of(tmp_path, dataset="cifar10")
-    small = {(run.arm, run.seed): run.stem for run in plan.part("small")}
+    beside = [run for run in plan.part("beside") if run.column == design.SMALL_SCALE]
+    small = {(run.arm, run.seed): run.stem for run in (*plan.part("small"), *beside)}
     none = {(run.arm, run.seed): run.stem for run in plan.part("noise") if run.column == "none"}
     assert none.items() <= small.items()
     job = plan.part("small")[0].job
@@ -181,3 +185,23 @@ def test_the_shipped_networks_are_found_again_by_their_jobs(tmp_path):
     plan = plan_of(tmp_path, dataset="cifar10", depth=20, epochs=None, images=None)
     known = {(run.arm, run.seed) for part in ("controls", "origin") for run in plan.part(part) if find_shipped(run)}
     assert known == {(PLAIN, 0), (PLAIN, 1), ("SE", 0), ("SE", 1), (design.DECAYED, 0), (design.DECAYED, 1)}
+
+
+def test_every_cell_of_the_papers_small_tables_has_an_arm(tmp_path):
+    """Tables 3, 6, 7, 8 and 13: what is printed of a module can be asked; those beside SE are trained last."""
+    plan = plan_of(tmp_path, dataset="cifar10", seeds=(4,))
+    runs = {part: plan.part(part) for part in ("beside", "noise", "uses", "fixed", "starts", "backbones")}
+    arms = {part: {run.arm for run in several} for part, several in runs.items()}
+    usual = ("1 use", "psi from 0.1")  # the arms that the design calls ASR(SE), ASR(IE), ...
+    for part in ("uses", "fixed", "starts"):
+        assert {name for name in accuracy.printed(part, "cifar100") if not name.endswith(usual)} <= arms[part]
+    assert {f"ASR({module})" for module in design.OTHERS} <= arms["beside"]
+    columns = {(run.column, run.arm) for part in ("noise", "backbones") for run in runs[part]}
+    assert columns >= {(name, f"ASR({module})") for name in design.TABLE_8 for module in ("IE", "SRM")}
+    backbones = [name for name in design.TABLE_3 if name != "ResNet"]
+    assert columns >= {(name, f"ASR({module})") for name in backbones for module in design.OTHERS}
+    last = [run for several in runs.values() for run in several if run.is_beside_the_claims]
+    assert {run.seed for run in last} == set(range(design.FEW))
+    assert min(map(plan.turn, last)) > max(
+        plan.turn(run) for run in runs["noise"] if run.column == "random 0.3" and run.seed < 3 and run not in last
+    )

@@ -129,9 +129,9 @@ def test_a_movement_by_hand():
 def test_decay_alone_by_hand():
     """Without momentum every step multiplies by 1 - rate * decay: here 6 steps, the last two at a tenth of the rate."""
     recipe = recipes.Recipe("mine", 3, 10, lr=0.5, momentum=0.0, weight_decay=0.1, schedule="steps", drops=(2,))
-    assert accuracy.decay_alone(recipe.as_json(), {"images": 20}) == pytest.approx(0.95**4 * 0.995**2)
+    assert accuracy.decay_alone({"recipe": recipe.as_json(), "images": 20}) == pytest.approx(0.95**4 * 0.995**2)
     kept = dataclasses.replace(recipe, decay_gates=False)
-    assert accuracy.decay_alone(kept.as_json(), {"images": 20}) == 1.0
+    assert accuracy.decay_alone({"recipe": kept.as_json(), "images": 20}) == 1.0
 
 
 def test_decay_alone_is_what_the_optimiser_does():
@@ -145,7 +145,7 @@ def test_decay_alone_is_what_the_optimiser_does():
         optimizer.zero_grad()
         psi.grad = torch.zeros_like(psi)
         optimizer.step()
-    alone = accuracy.decay_alone(recipe.as_json(), {"images": 3 * recipe.batch})
+    alone = accuracy.decay_alone({"recipe": recipe.as_json(), "images": 3 * recipe.batch})
     assert psi.detach().mean() == pytest.approx(0.1 * alone, rel=1e-5)
     assert alone < 0.9999
 

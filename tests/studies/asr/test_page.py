@@ -1,11 +1,13 @@
 """asr's report: tables and figures hold the numbers of the evidence, and what is missing is said."""
 
 import json
+import shlex
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+import tyro
 
 import netbridge as nb
 from netbridge import data as datasets
@@ -97,7 +99,8 @@ def test_the_tables_hold_the_known_numbers(shown):
     assert small[HALF]["deviation"] == "0.10"
     assert small[FAITHFUL]["hidden units alive, start -> end"] == "3 -> 6 of 12"
     assert {row["noise"] for row in numbers["noise"]} == set(design.NOISES)
-    assert "45.42, 68.81" in [row["paper, ResNet-164, CIFAR-100: plain, ASR(SE) (%)"] for row in numbers["noise"]]
+    paper = "paper, ResNet-164, CIFAR-100: plain, ASR(SE), ASR(IE), ASR(SRM) (%)"
+    assert "45.42, 68.81, 69.85, 69.57" in [row[paper] for row in numbers["noise"]]
     beside = {row["arm"]: row["paper, ResNet-164, CIFAR-100 (%)"] for row in numbers["beside"]}
     assert (beside["SE"], beside["SE + ASR(SE)"], beside["ASR(SPA)"]) == ("75.29", "77.32", "75.12")
     speed = {row["network"]: row["paper, ResNet-164: CIFAR-100, STL-10"] for row in numbers["speed"]}
@@ -110,7 +113,7 @@ def test_the_tables_hold_the_known_numbers(shown):
     assert numbers["merging"] == [
         {"backbone": "VGG", "gates": 2, "merged, float64": "3.0e-16", "folded, float64": "refused"}
     ]
-    assert len(numbers["backbones"]) == 3 * len(design.BACKBONES) + 1
+    assert len(numbers["backbones"]) == 3 * len(design.BACKBONES) + 2
     assert {row["backbone"]: row["what h is"][:8] for row in numbers["places"]}["VGG"] == "a factor"
     undefined = [row for row in numbers["shares"] if row["module"] == "SRM"]
     assert {row["share, untrained"] for row in undefined} == {"undefined"}
@@ -185,6 +188,19 @@ def test_a_table_of_arms_that_have_no_seed_says_so():
     assert result_rows(Evidence(), "small", "", {}) == []
 
 
+def test_an_arm_without_a_network_stands_below_its_table_with_the_command_that_trains_it(tmp_path):
+    e = evidence("uses", **{"2 uses": 75.0, "3 uses": None, "ASR(IE), 2 uses": None})
+    e.plan = plan_of(tmp_path, full=True, dataset="stl10", depth=None, epochs=None, images=None)
+    words = accuracy.not_run(e, "uses", "")
+    assert words.startswith("Not run: 3 uses; ASR(IE), 2 uses. `python -m studies.asr --full --dataset stl10 --train")
+    asked = tyro.cli(asr.Arguments, args=shlex.split(words.split("`")[1])[3:])
+    assert (asked.part, asked.only) == (("ablation",), ("3 uses", "ASR(IE), 2 uses"))
+    assert accuracy.not_run(evidence("uses", **{"2 uses": 75.0}), "uses", "") == ""
+    two = Evidence(rows=evidence("noise", "none", plain=None).rows | evidence("noise", "random 0.1", plain=None).rows)
+    two.plan = e.plan
+    assert accuracy.not_run(two, "noise", *design.NOISES).startswith("Not run (none; random 0.1): plain. ")
+
+
 def test_the_top_5_of_table_14_stands_where_the_log_has_it():
     """Networks of more than twenty classes have it; the last epoch's counts."""
     log = [{"epoch": epoch, "test_top5": 0.9 + 0.02 * epoch} for epoch in (1, 2)]
@@ -198,9 +214,9 @@ def test_the_top_5_of_table_14_stands_where_the_log_has_it():
 
 def test_psi_stands_beside_what_decay_alone_would_make_of_it(tmp_path):
     run = next(run for run in plan_of(tmp_path).part("origin") if run.arm == design.DECAYED)
-    found = seeds_of(90.0, 1, recipe=run.job.recipe.as_json(), blocks=[block(psi=[0.03, 0.001, 0.1])])
+    found = seeds_of(90.0, 1, specification=run.job.specification, blocks=[block(psi=[0.03, 0.001, 0.1])])
     (row,) = accuracy.psi_rows(Evidence(rows={("origin", ""): {design.DECAYED: found}}))
-    alone = 0.1 * accuracy.decay_alone(found[0].recipe, found[0].specification)
+    alone = 0.1 * accuracy.decay_alone(found[0].specification)
     assert (row["start"], row["end"], row["by decay alone"]) == ("0.1000", "0.0300", f"{alone:.4f}")
     assert alone < 0.1
 

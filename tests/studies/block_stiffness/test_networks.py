@@ -15,7 +15,7 @@ from studies.block_stiffness import measures, networks, trained
 from studies.block_stiffness.evidence import ENDS, Everything, Relation
 from studies.lab.stiffness import prepare
 from studies.lab.verdicts import NOT_RUN, SPLIT, SUPPORTED, TRUE_OF_SOME
-from tests.studies.block_stiffness.made_up import relation, row
+from tests.studies.block_stiffness.made_up import fits, relation, row
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
@@ -241,3 +241,18 @@ def test_training_is_looked_at_from_before_it_begins():
     assert [row["epoch"] for row in rows] == [0] * 4 + [1] * 4
     assert all(np.isfinite(row["max_re"]) and row["step_error"] > 0 for row in rows)
     assert rows[0]["max_re"] != rows[4]["max_re"]
+
+
+def test_figure_2_draws_both_predictions_along_a_line():
+    """A field of zeros leaves every point where it is, under both schemes."""
+    field = trained.Field()
+    for parameter in field.parameters():
+        torch.nn.init.zeros_(parameter)
+    curves = trained.predict_along_line(field, field)
+    x, *outputs = np.transpose(curves)
+    assert np.allclose(outputs, [x, 0 * x, x, 0 * x])
+    assert (x[0], x[-1], len(x)) == (-2.5, 2.5, 41)
+    (fit,) = fits({5: 0.1}, 1)
+    lines = trained.draw_predictions([dataclasses.replace(fit, curves=curves)]).axes[0].lines
+    assert [line.get_label() for line in lines][::2] == ["ResNet, output 1", "ODE-net, output 1"]
+    assert np.array_equal([line.get_ydata() for line in lines], outputs)

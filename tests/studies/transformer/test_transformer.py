@@ -84,7 +84,7 @@ def test_what_was_trained_is_what_is_shown(out):
 
 def test_full_training_is_of_every_data_set_that_can_be_had(offline, capsys):
     """Table 7: two rows on three data sets, five seeds."""
-    given = study.fill_in_preset(study.Arguments(preset="full", train=True, data_root=offline), 32)
+    given = study.fill_in_preset(study.Arguments(preset="full", train=True, data_root=offline))
     few = dataclasses.replace(runs.few(), name="cifar10")
     planned = {name: (data.name, wanted) for name, data, wanted in study.plan_trainings(given, few)}
     assert list(planned) == ["cifar10"]
