@@ -26,7 +26,7 @@ from studies.lab.figures import MARKS, hide_scales, label_panels, panels, reach_
 from studies.lab.measurements import remove_training
 from studies.lab.page import Page
 from studies.lab.statistics import Estimate, choices, estimate, interval_text, rank_correlation
-from studies.lab.verdicts import NOT_ASKABLE, Verdict, of_closeness, rule
+from studies.lab.verdicts import NOT_ASKABLE, Verdict, of_closeness, of_parts, rule
 
 MEANS = 1500  # training images that mean gates are taken over
 SHOWN_IMAGES, SHOWN_CHANNELS = 20, 60  # of a block whose gates are drawn
@@ -892,7 +892,8 @@ def make_spatial(chance, effect, n):
     "Spatial and transformer attention are not constant.",
     "Section 6 (4), Figure 29",
     "after the data: until 2026-11-19 every block of two networks with CBAM and of one transformer was a case "
-    "without an interval, and the verdict was true of some, false of others. With those seen, networks became units",
+    "without an interval, and the verdict was true of some, false of others. With those seen, networks became units. "
+    "Until 2026-11-20 transformers alone decided where CBAM had one network, and two of them said supported",
     make_spatial,
     "a share of 0.2, where 0.5 is on the threshold",
     units="networks of each kind",
@@ -900,7 +901,7 @@ def make_spatial(chance, effect, n):
 def judge_spatial(e: Evidence) -> tuple[Verdict, str]:
     """The share of the variance that is the position's and not the image's, on average over the blocks of a network:
     below a half, for CBAM's spatial gates and for the attention of transformers, over networks, by intervals that hold
-    together.
+    together. Both kinds have to be.
     """
     kinds = {"CBAM's spatial gates": e.spatial, "transformers' attention": e.attention}
     shares = {
@@ -921,7 +922,8 @@ def judge_spatial(e: Evidence) -> tuple[Verdict, str]:
             words += (
                 f" Of {name} {min(blocks):.2f} to {max(blocks):.2f}, above a half in {above} of {len(blocks)} blocks."
             )
-    return compared.verdict(-1, threshold=design.POSITIONS), words
+    parts = [compared.part(name, -1, threshold=design.POSITIONS) for name in kinds]
+    return of_parts(parts) if compared.beyond else compared.undecided, words
 
 
 def show_positions(page: Page, e: Evidence) -> None:

@@ -32,7 +32,19 @@ from studies.lab.measurements import Score, remove_training, score_of
 from studies.lab.networks import ZOO
 from studies.lab.page import Page
 from studies.lab.statistics import LEVEL, Estimate, listing, mean_from_sums, mean_over_networks
-from studies.lab.verdicts import NOT_RUN, UNDECIDED, Finding, Rule, Verdict, Worlds, corrected, enough, of_each, rule
+from studies.lab.verdicts import (
+    NOT_RUN,
+    UNDECIDED,
+    Finding,
+    Rule,
+    Verdict,
+    Worlds,
+    corrected,
+    enough,
+    of_each,
+    of_interval,
+    rule,
+)
 
 STUDY = "asr"
 SHIPPED = Path(__file__).parents[1] / "shipped" / STUDY
@@ -350,6 +362,12 @@ class Comparison:
         if self.beyond:
             return of_each({case: e.less(threshold) for case, e in self.beyond.items()}, sign, negligible)
         return self.undecided
+
+    def part(self, case: str, sign: int = 1, threshold: float = 0.0) -> Verdict:
+        """The verdict on one case of a claim all of whose cases have to be true."""
+        if case in self.beyond:
+            return of_interval(self.beyond[case].less(threshold), sign)
+        return UNDECIDED.because(f"too few {self.units}") if self.among.get(case) else NOT_RUN
 
     @property
     def undecided(self) -> Verdict:

@@ -175,3 +175,14 @@ def test_what_is_open_names_a_command_that_the_study_knows():
     (decided, *_) = judge(study.EXHIBITS, slow)
     assert decided.verdict == SUPPORTED
     assert "python -m" not in decided.words
+
+
+def test_transformers_do_not_decide_for_spatial_gates():
+    """The claim is about both; two transformers with one CBAM said supported until 2026-11-20."""
+    low = [{"share": [0.10]}, {"share": [0.12]}, {"share": [0.11]}]
+    high = [{"share": [0.90]}, {"share": [0.92]}, {"share": [0.91]}]
+    judge = attention_values.judge_spatial
+    assert judge(Evidence(attention=low, spatial=low[:1])).verdict == UNDECIDED
+    assert judge(Evidence(attention=low)).verdict == UNDECIDED
+    assert judge(Evidence(attention=low, spatial=high)).verdict == CONTRADICTED
+    assert judge(Evidence(attention=low, spatial=low)).verdict == SUPPORTED
