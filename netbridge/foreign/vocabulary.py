@@ -3,6 +3,8 @@
 Names are lower-case and without underscores around them, so that `torch.add`, `x.add_` and `+=` have one (`describe`).
 """
 
+import functools
+
 ACTIVATIONS = set(
     "relu relu6 leaky_relu leakyrelu gelu silu mish elu celu selu hardswish hardsigmoid sigmoid tanh prelu softplus "  # noqa: SIM905
     "hardtanh threshold clamp clip softmax logsigmoid softsign rrelu".split()
@@ -76,7 +78,7 @@ def describe(name: str, args, kwargs) -> tuple[str, list]:
 
     Adding the number 0 or multiplying by the number 1 is an identity, as in Python's own `sum`.
     """
-    plain, args = name.strip("_").lower().removeprefix("special_"), list(args)
+    plain, args = plain_name(name), list(args)
     name = CANONICAL.get(plain, plain)
     signature = SIGNATURES.get(name, ())
     args += [kwargs.get(key) for key in signature[len(args) :]]
@@ -92,6 +94,11 @@ def describe(name: str, args, kwargs) -> tuple[str, list]:
     if neutral is not None and is_number(args[1]) and args[1] == neutral:
         return "identity", args
     return name, args
+
+
+@functools.cache
+def plain_name(name: str) -> str:
+    return name.strip("_").lower().removeprefix("special_")
 
 
 def is_number(value) -> bool:

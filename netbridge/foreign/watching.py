@@ -68,6 +68,8 @@ class Watching(TorchFunctionMode):
         super().__init__()
         self.solvers = watch_solvers(self, steps)
         self.names = {id(module): name for name, module in net.named_modules()}
+        hooked = (module for module in net.modules() if module._forward_hooks or module._forward_pre_hooks)
+        self.hooked = {id(module): module for module in hooked}
         self.modules: list[str] = []  # whose forward is running
         self.ends: dict[str, list] = {}
         self.otherwise: dict[int, tuple] = {}  # shape and repetition of expected operations, where they are others here
@@ -83,8 +85,7 @@ class Watching(TorchFunctionMode):
 
     def __enter__(self):
         self.solvers.__enter__()
-        leave = register_module_forward_hook(self.leave, always_call=True)
-        self.hooks = register_module_forward_pre_hook(self.enter), leave
+        self.hooks = self.hook_modules()
         return super().__enter__()
 
     def __exit__(self, *error):
@@ -92,6 +93,19 @@ class Watching(TorchFunctionMode):
         for hook in self.hooks:
             hook.remove()
         self.solvers.__exit__(*error)
+
+    def hook_modules(self) -> list:
+        """Two hooks for all modules, which cost less than two for each; one with hooks has its own behind them."""
+
+        def unless_hooked(hook):
+            return lambda module, *ends: None if id(module) in self.hooked else hook(module, *ends)
+
+        hooks: list = [register_module_forward_pre_hook(unless_hooked(self.enter))]
+        hooks.append(register_module_forward_hook(unless_hooked(self.leave), always_call=True))
+        for module in self.hooked.values():
+            hooks.append(module.register_forward_pre_hook(self.enter))
+            hooks.append(module.register_forward_hook(self.leave, always_call=True))
+        return hooks
 
     def enter(self, module: nn.Module, args):
         if (name := self.names.get(id(module))) is not None:

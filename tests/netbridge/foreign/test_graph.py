@@ -457,3 +457,15 @@ def test_complex_states_have_complex_norms(dtype):
     for of in ("slope", "increment"):
         np.testing.assert_allclose(nb.trace(net, x, of=of).nsi, wanted, rtol=100 * torch.finfo(dtype).eps)
     np.testing.assert_allclose(nb.trace(net, 1e30 * x).nsi[:, 0], 0.0, atol=1e-25)
+
+
+def test_what_a_modules_own_hooks_compute_belongs_to_the_module():
+    torch.manual_seed(0)
+    net = nn.Sequential(*[nn.Sequential(nn.Linear(6, 6), nn.Tanh()) for _ in range(3)])
+    for block in net:
+        block.register_forward_hook(lambda _, args, out: args[0] + out)
+    x = torch.randn(3, 6)
+    record = nb.trace(net, x)
+    assert record.names == ("0", "1", "2")
+    np.testing.assert_allclose(record.nsi[:, 0], ol.nsi(x, net[0][1](net[0][0](x))).detach(), rtol=1e-6)
+    assert all(len(block._forward_hooks) == 1 and not block._forward_pre_hooks for block in net)
