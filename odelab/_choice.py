@@ -16,7 +16,7 @@ from odelab import core
 from odelab.control.controllers import Controller, is_known
 from odelab.engines import Engine
 from odelab.engines.not_compilable import ASKED, NotCompilable
-from odelab.engines.numba.obstacles import is_plain, plan_for
+from odelab.engines.numba.obstacles import is_plain, obstacle_to_kernel
 from odelab.engines.python import PythonEngine
 from odelab.graph.nodes import Untraceable
 from odelab.problem import Problem, remembered, without_jacobian
@@ -167,7 +167,7 @@ def engines(name: str, problem, method, controller, project, dense, exact, max_s
         yield by_numba(*run, dense, reason), max_steps
         return
     if name == "auto" and not stays_plain(*run):
-        yield PythonEngine(*run), min(allowance(*run), max_steps)
+        yield PythonEngine(*run), min(allowance(problem, method), max_steps)
         try:
             yield by_numba(*run, dense, reason), max_steps
         except NotCompilable as refusal:
@@ -222,7 +222,7 @@ def traced_or_plain(problem: Problem, method, controller: Controller, project, d
 
 def stays_plain(problem, method, controller, project) -> bool:
     """Is there nothing that numba could compile?"""
-    return plan_for(problem, method, controller, project).obstacle is not None or is_refused(problem, method)
+    return is_refused(problem, method) or obstacle_to_kernel(problem, method, controller, project) is not None
 
 
 def is_refused(problem, method) -> bool:
@@ -243,11 +243,11 @@ def by_numba(problem, method, controller, project, dense, untraceable: str) -> E
                 f"`{name}` as a function with def, and put into `params`, or into a default value, what the object "
                 "holds; or take engine='python'."
             )
-    _, reason, request = plan_for(problem, method, controller, project)
+    reason = obstacle_to_kernel(problem, method, controller, project)
     if reason is not None:
         both = f"{reason}; {untraceable}" if untraceable and untraceable not in reason else reason
         raise NotCompilable(f"{ASKED} cannot compile this run: {both}; use engine='python'.")
-    made = CompiledEngine(problem, method, controller, request, dense, project)
+    made = CompiledEngine(problem, method, controller, dense, project)
     made.untraceable = untraceable
     return made
 
@@ -263,10 +263,8 @@ def refuse(problem, method, reason, above: int):
         warnings.warn(f"odelab goes on in plain Python, as it {reason}", RuntimeWarning, stacklevel=above + 2)
 
 
-def allowance(problem, method, controller, project) -> int:
+def allowance(problem, method) -> int:
     """How many attempts are made in plain Python before numba compiles."""
-    request, size = plan_for(problem, method, controller, project).request, problem.size
-    work = GENERIC_WORK if not method.adapts_stages else ARRAY_WORK if request.form == ARRAY else WORK
-    if request.form == ARRAY:
-        size = size // ARRAYS
+    size = problem.size // ARRAYS if problem.form == ARRAY else problem.size
+    work = GENERIC_WORK if not method.adapts_stages else ARRAY_WORK if problem.form == ARRAY else WORK
     return max(1, work // max(size, 32))

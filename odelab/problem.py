@@ -213,7 +213,7 @@ class Problem:
         part = object.__new__(Problem)
         changes = {"t_span": checked_span((t0, t1)), "u0": checked_state(u0), "window": window, **params}
         part.__dict__.update(self.__dict__, exact=None, references=(), invariants=(), **changes)
-        outdated = ("plan", "plans_of_graph", "for_kernels")  # which are for this span and window
+        outdated = ("plans_of_graph", "for_kernels")  # which are for this span and window
         for name in (*outdated, "slopes_of_graph") if params else outdated:
             part.__dict__.pop(name, None)
         return part

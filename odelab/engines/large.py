@@ -8,7 +8,7 @@ import numpy as np
 
 from odelab.core import State
 from odelab.engines.python import PythonEngine, begin, checked_rhs, taken_over
-from odelab.engines.rows import LargeRows, aligned_rows
+from odelab.engines.rows import LargeRows
 from odelab.engines.steps import Chunk, Record
 from odelab.engines.traced import PIVOTED, SLICE
 from odelab.graph.llvm import Module
@@ -18,7 +18,7 @@ from odelab.kernels.large import functions
 from odelab.kernels.large.array_attempt import Large
 from odelab.kernels.large.array_loop import Advance, add_array_advance, fixed_of
 from odelab.kernels.loops.run import asked_of, ends_of
-from odelab.kernels.machine import Machine, address
+from odelab.kernels.machine import Machine, address, aligned_rows
 from odelab.kernels.modules import module_of_large
 from odelab.status import Status
 

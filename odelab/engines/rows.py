@@ -12,6 +12,7 @@ import functools
 import numpy as np
 
 from odelab.engines.steps import Chunk, Record
+from odelab.kernels.machine import aligned_rows
 
 TIME, SIZE, ERROR, SAI, RHO, STATE = range(6)  # columns
 FIRST_NUMBERS, FIRST_ROWS = 1 << 14, 1024  # the size of the array at the start of a run, at most
@@ -25,14 +26,6 @@ def keep_freed_blocks():
     glibc returns a freed block to the system at once if it is larger than every block that was freed before.
     """
     np.empty(1 << 21)
-
-
-def aligned_rows(rows: int, n: int) -> np.ndarray:
-    """An empty array (rows, n) that begins on a cache line, for loops that wait for memory."""
-    line = 8  # numbers
-    block = np.empty(rows * n + line)
-    first = (-block.ctypes.data // block.itemsize) % line
-    return block[first : first + rows * n].reshape(rows, n)
 
 
 class Rows:

@@ -6,6 +6,8 @@ import os
 import threading
 from collections.abc import Callable
 
+import numpy as np
+
 alone = threading.Lock()  # LLVM's context is one for the whole process
 
 # Kernels have their operations in order and their vectors written out. What LLVM usually does beyond these passes takes
@@ -63,3 +65,11 @@ def address(array) -> int:
     if array.flags.writeable and array.size:  # the short way, which takes a fifth of the time
         return ctypes.addressof(ctypes.c_char.from_buffer(array))
     return array.__array_interface__["data"][0]
+
+
+def aligned_rows(rows: int, n: int) -> np.ndarray:
+    """An empty array (rows, n) that begins on a cache line, for loops that wait for memory."""
+    line = 8  # numbers
+    block = np.empty(rows * n + line)
+    first = (-block.ctypes.data // block.itemsize) % line
+    return block[first : first + rows * n].reshape(rows, n)

@@ -14,7 +14,6 @@ import numpy as np
 from odelab.engines.lanes.result import Found, Left, empty_arrays
 from odelab.engines.lanes.rounds import OWN
 from odelab.engines.lanes.runs import Runs
-from odelab.engines.rows import aligned_rows
 from odelab.kernels import store
 from odelab.kernels.attempt import fixed_names, fixed_values
 from odelab.kernels.interior.watching import watched_of
@@ -22,7 +21,7 @@ from odelab.kernels.loops.lanes import ARGUMENTS, LANES, NOBODY, add_lanes
 from odelab.kernels.loops.pools import add_pools
 from odelab.kernels.loops.run import key_of, ratio_of, wanted_of
 from odelab.kernels.loops.two_methods import stages_of_lanes
-from odelab.kernels.machine import Machine, address
+from odelab.kernels.machine import Machine, address, aligned_rows
 from odelab.kernels.modules import module_of_lanes
 from odelab.kernels.parameters import Parameters
 from odelab.status import Status

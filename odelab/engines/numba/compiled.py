@@ -26,18 +26,17 @@ AT_ONCE = 1 << 20  # attempts times components in one call of a kernel; Ctrl-C t
 class CompiledEngine:
     """Runs a problem by `odelab.core.integrate`, compiled.
 
-    request     what kernel is wanted (`odelab.engines.numba.request.Request`)
-    dense       whether the states of all steps are kept; otherwise the engine takes one step at a time while there is
-                a time `until` before the end, at which the state is asked for
+    dense    whether the states of all steps are kept; otherwise the engine takes one step at a time while there is
+             a time `until` before the end, at which the state is asked for
     """
 
     name = "compiled"
     untraceable = ""  # why the run is not made as a graph
     derivatives = ""  # explicit methods alone
 
-    def __init__(self, problem, method, controller, request=None, dense=True, project=None):
+    def __init__(self, problem, method, controller, dense=True, project=None):
         self.problem, self.method, self.project, self.dense = problem, method, project, dense
-        self.request = request or request_of_run(problem, method, controller, project)
+        self.request = request_of_run(problem, method, controller, project)
         self.compiled = kernel(self.request)
         self.rhs = checked_rhs(problem)
         self.controller = method.extend_controller(controller, self.rhs)

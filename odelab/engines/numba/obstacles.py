@@ -2,18 +2,16 @@
 
 import functools
 import importlib.util
-import operator
 import types
 import weakref
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from odelab import core
 from odelab.arrays import read_only
 from odelab.control.controllers import Controller, is_known
-from odelab.engines.numba.request import Request, request_of_run
+from odelab.engines.numba.request import request_of_run
 from odelab.problem import Problem
 from odelab.right_hand_side import COMPONENT, name_of
 
@@ -22,34 +20,6 @@ CONCATENATES = (
     "write it component by component, `x, v = u`, or let it return an array"
 )
 as_tuple: weakref.WeakKeyDictionary[Callable, bool | None] = weakref.WeakKeyDictionary()
-
-
-class Plan(NamedTuple):
-    """How a single run can be compiled.
-
-    made_for    the method, the controller and the projection
-    obstacle    why it should not be compiled; None where it should
-    request     the kernel it needs
-    """
-
-    made_for: tuple
-    obstacle: str | None
-    request: Request
-
-
-def plan_for(problem: Problem, method, controller: Controller, project=None) -> Plan:
-    """The plan of a run. A problem remembers the last one, for short runs of one problem again and again.
-
-    It depends on nothing that could change: what a function does, and what it has captured, is left to its kernel. A
-    table of all problems would keep a problem alive whose own functions refer to it.
-    """
-    made_for = (method, controller, project)
-    known = vars(problem).get("plan")
-    if known is None or not all(map(operator.is_, known.made_for, made_for)):
-        run = (problem, *made_for)
-        known = Plan(made_for, obstacle_to_kernel(*run), request_of_run(*run))
-        vars(problem)["plan"] = known
-    return known
 
 
 def obstacle_to_kernel(problem: Problem, method, controller: Controller, project=None) -> str | None:
