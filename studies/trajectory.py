@@ -1309,8 +1309,7 @@ def main(arguments: Arguments):
         f"{len(subjects)} networks, {arguments.images} test images. After {STEPNET_PAPER}.",
         notice,
     )
-    courses, losses = measure_networks(subjects, data, arguments)
-    draws = choices(arguments.images, arguments.resamples, seed=0)
+    courses, losses, draws = measure_networks(subjects, data, arguments)
     proxy, *rivals = best(courses, PROXIES)
     nearer = []
     for one in (*rivals, proxy):  # the proxy comes last, because the distances of the last one are kept
@@ -1344,7 +1343,7 @@ def choose_networks(paths, arguments, data) -> list[networks.Subject]:
 
 
 def measure_networks(subjects, data, arguments):
-    """The course of every network, and what those that are dropped from lose."""
+    """The course of every network, what those that are dropped from lose, and the images of every resample."""
     with Progress(transient=True) as progress:
         task = progress.add_task("tracing", total=len(subjects))
         courses = []
@@ -1360,7 +1359,7 @@ def measure_networks(subjects, data, arguments):
             measure_importance(one, data, arguments.images, arguments.device, lambda: progress.advance(task))
             for one in kept
         ]
-    return courses, losses
+    return courses, losses, choices(arguments.images, arguments.resamples, seed=0)
 
 
 if __name__ == "__main__":
