@@ -1,6 +1,6 @@
 """Pages whose code runs from their first line to their last: each block may be followed by what it prints.
 
-A block ```python that is followed by a block ```text prints exactly that. Numbers may differ in the last digit that is
+A block of Python that is followed by a block of text prints exactly that. Numbers may differ in the last digit that is
 shown or by a hundredth, as rounding differs between processors and long runs count their steps by it; whole numbers
 below a hundred may not. Where a comment says that numbers depend "on the machine", as trained networks do, they may
 differ by half of themselves. A block that ends in an expression whose value is a figure shows the figure, on the site

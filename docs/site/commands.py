@@ -9,7 +9,8 @@ from unittest import mock
 
 from tyro.extras import get_parser
 
-from docs.site.rst import contents, escaped, heading, table
+from docs.site.entries import parts
+from docs.site.rst import code, contents, escaped, heading, table
 from studies.__main__ import GROUPS
 from studies.lab.command import explained
 
@@ -87,16 +88,24 @@ def caught(parser, *_, **__):
 def entry(name: str) -> tuple[list[str], str]:
     """What a page says of a command, and its first sentence for the list of all."""
     parser, doc = parser_of(name)
-    first, *others = [" ".join(part.split()) for part in re.split(r"\n\s*\n", doc.strip())]
+    first, *others = parts(doc)
     command = f"python -m {name}"
     actions = [one for one in parser._actions if one.dest != "help" and one.help != argparse.SUPPRESS]
     words = " ".join(invocation(one) for one in actions if not one.option_strings)
     usage = f"{command}{' [OPTIONS]' if actions else ''} {words}".rstrip()
     lines = [f".. _command-{name}:", "", *heading(name, "-"), f"``{usage}``", ""]
-    lines += [*(line for part in (first, *others) for line in (escaped(part), "")), f".. program:: {command}", ""]
+    lines += [line for part in (first, *others) for line in told(*part)]
+    lines += [f".. program:: {command}", ""]
     for one in actions:
         lines += [f".. option:: {invocation(one)}", "", f"   {escaped(' '.join((one.help or '').split()))}", ""]
-    return lines, escaped(first)
+    return lines, told(*first)[0]
+
+
+def told(kind: str, body) -> list[str]:
+    """A part of a module's docstring, as `docs.site.entries.parts` has it."""
+    if kind == "entries":
+        return [*(f"- {', '.join(names)}: {escaped(text)}" for names, text in body), ""]
+    return [escaped(" ".join(body.split())), ""] if kind == "text" else code(body, "text")
 
 
 def invocation(action: argparse.Action) -> str:

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator
 
 # names, then two blanks and a text, or the names on a line of their own with the text indented below
-ENTRY = re.compile(r"^(\*{0,2}`?[\w.]+`?(?:, \*{0,2}`?[\w.]+`?)*)(?:\s{2,}(\S.*))?$")
+ENTRY = re.compile(r"^(\*{0,2}`?\w[\w.-]*`?(?:, \*{0,2}`?\w[\w.-]*`?)*)(?:\s{2,}(\S.*))?$")
 
 
 def entries(paragraph: str) -> list[tuple[list[str], str]] | None:
