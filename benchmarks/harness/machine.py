@@ -72,6 +72,12 @@ def load() -> float:
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
+def processor_seconds() -> float:
+    """What this process and its children that have ended have used."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
 def describe() -> str:
     """Two lines to stand above a table."""
     named = ", ".join(f"{name} {version}" for name, version in versions().items())
