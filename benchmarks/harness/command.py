@@ -22,12 +22,13 @@ def parser(name: str, description: str, sections: Sections) -> argparse.Argument
     made.add_argument("--only", nargs="+", choices=sections, metavar="SECTION", help=", ".join(sections))
     made.add_argument("--out", type=Path, help="write the table to this Markdown file")
     made.add_argument("--record", type=Path, help="keep each section in this record; those it has are not run again")
+    made.add_argument("--anew", action="store_true", help="run those, too")
     return made
 
 
 def left(page: str, options: argparse.Namespace, sections: Sections) -> list[str]:
     """The sections that the record does not have yet."""
-    parts = records.load(options.record).parts if options.record else {}
+    parts = records.load(options.record).parts if options.record and not options.anew else {}
     has = {name for name, part in parts.items() if part.stands_for(records.commit(), options.quick)}
     return [name for name in sections if f"{page}/{name}" not in has]
 
@@ -53,7 +54,7 @@ def run(page: str, options: argparse.Namespace, sections: Sections, size, about:
         if options.record:
             title = " ".join((sections[name].__doc__ or name).split("\n\n")[0].split())
             part = records.measured_now(title, began, options.quick, mine)
-            records.keep(options.record, f"{page}/{name}", part)
+            records.keep(options.record, page, list(sections), name, part)
         found += mine
     print(f"\n{rows.plain(found)}\n\n{rows.summary(found)}, {time.perf_counter() - started:.0f} s")
     if options.out:

@@ -49,33 +49,45 @@ class Part:
 
 @dataclasses.dataclass
 class Record:
-    """What was measured on one machine: {"page/section": Part}."""
+    """What was measured on one machine.
+
+    machine    the class of machines
+    sections   {page: [section]}: all there are, in their order, measured or not
+    parts      {"page/section": Part}
+    """
 
     machine: str
+    sections: dict[str, list[str]]
     parts: dict[str, Part]
+
+    def missing(self) -> list[str]:
+        """The sections that are not measured yet."""
+        known = (f"{page}/{name}" for page, names in self.sections.items() for name in names)
+        return [name for name in known if name not in self.parts]
 
 
 def path_here() -> Path:
     """The record of this class of machines; its name is the processor's."""
-    return FOLDER / (re.sub(r"[^a-z0-9]+", "-", machine.machine_class().lower()).strip("-") + ".json")
+    return FOLDER / (re.sub(r"[^a-z0-9]+", "-", machine.processor_name().lower()).strip("-") + ".json")
 
 
 def load(path: Path) -> Record:
     """What a file holds; without one an empty record of this machine."""
     if not path.is_file():
-        return Record(machine.machine_class(), {})
+        return Record(machine.machine_class(), {}, {})
     stored = json.loads(path.read_text())
     parts = {
         name: Part(**{**part, "load": tuple(part["load"]), "rows": [row_of(row) for row in part["rows"]]})
         for name, part in stored["parts"].items()
     }
-    return Record(stored["machine"], parts)
+    return Record(stored["machine"], stored["sections"], parts)
 
 
-def keep(path: Path, name: str, part: Part) -> None:
-    """Write a section into the record, in place of what it had of it."""
+def keep(path: Path, page: str, sections: list[str], name: str, part: Part) -> None:
+    """Write one of the sections of a page into the record, in place of what it had of it."""
     record = load(path)
-    record.parts[name] = part
+    record.sections[page] = sections
+    record.parts[f"{page}/{name}"] = part
     path.parent.mkdir(parents=True, exist_ok=True)
     waiting = path.with_suffix(".new")
     waiting.write_text(text_of(record))
@@ -85,16 +97,17 @@ def keep(path: Path, name: str, part: Part) -> None:
 def text_of(record: Record) -> str:
     """JSON with a line for each row, so that a difference of two versions can be read."""
     found = []
-    for name, part in sorted(record.parts.items()):
+    for name, part in sorted(record.parts.items()):  # pages have an order of their own
         about = {key: value for key, value in vars(part).items() if key != "rows"}
         rows = ",\n   ".join(json.dumps(fields_of(row), ensure_ascii=False) for row in part.rows)
         found.append(f'  {json.dumps(name)}: {json.dumps(about, ensure_ascii=False)[:-1]}, "rows": [\n   {rows}]}}')
-    return f'{{"machine": {json.dumps(record.machine)}, "parts": {{\n' + ",\n".join(found) + "\n}}\n"
+    head = f'{{"machine": {json.dumps(record.machine)},\n "sections": {json.dumps(record.sections)},\n "parts": {{\n'
+    return head + ",\n".join(found) + "\n}}\n"
 
 
 def fields_of(row: Row) -> dict:
     """What a row says, to four digits, without what it leaves open."""
-    given = {key: value for key, value in vars(row).items() if value is not None and value != ""}
+    given: dict = {key: value for key, value in vars(row).items() if value is not None and value != ""}
     if row.goal is not None:
         given["goal"] = [row.goal.kind, *(limit for limit in row.goal[1:] if limit > -math.inf)]
     return {key: short(value) for key, value in given.items()}
@@ -108,12 +121,12 @@ def short(value):
 
 def row_of(fields: dict) -> Row:
     """The row that `fields_of` wrote."""
-    more: dict = {"theirs": None, "ours": None, **fields}
+    made = {"peer": "", "ours": None, "unit": "", **fields}
     if "goal" in fields:
-        more["goal"] = Goal(*fields["goal"])
+        made["goal"] = Goal(*fields["goal"])
     if "spread" in fields:
-        more["spread"] = tuple(fields["spread"])
-    return Row(**{"peer": "", **more})
+        made["spread"] = tuple(fields["spread"])
+    return Row(**made)
 
 
 def commit() -> str:

@@ -1,7 +1,6 @@
 /* What an operation costs when it waits for the one before, as in a scalar run, and when many are under way, as in lanes.
    `one_after_the_other` takes n operations on x[0], `side_by_side` n on each of the 64 numbers of x: eight vectors of
    eight, which gcc splits where the processor's are shorter. */
-#pragma GCC optimize("no-math-errno")
 #include <math.h>
 
 typedef double vec __attribute__((vector_size(64)));

@@ -2,6 +2,7 @@
 
 They are what its arithmetic costs, and how much of the speed of lanes is the width of its vectors."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -50,14 +51,14 @@ def arithmetic(size: works.Size) -> Iterable[Row]:
 
 def costs(name: str, way: str, compiler: str) -> Contestant:
     """One operation of arithmetic.c."""
-    run = reference_c.function("arithmetic.c", f"{name}_{way}", compiler, "lp")
+    run = reference_c.function("arithmetic.c", f"{name}_{way}", compiler, "lp", "-fno-math-errno")
     numbers = np.linspace(1.0, 2.0, MANY)
     return Contestant(way.replace("_", " "), lambda: run(TURNS, numbers.ctypes.data), per=float(TURNS))
 
 
 def nanoseconds(row: Row) -> Row:
-    times = [1e3 * (microseconds or 0.0) for microseconds in (row.ours, row.theirs)]  # neither can be missing
-    return Row(row.work, row.name, row.peer, *times, row.ratio, row.spread, unit="ns")
+    ours, theirs = (1e3 * (microseconds or 0.0) for microseconds in (row.ours, row.theirs))  # neither can be missing
+    return dataclasses.replace(row, ours=ours, theirs=theirs, unit="ns")
 
 
 def width(size: works.Size) -> Iterable[Row]:
