@@ -54,9 +54,9 @@ BUSY = 2.0  # processes wanting a core; above it a record says so
 DISTURBED = """times are up to twice those of an idle machine, ratios are right to about a tenth, of short calls a
 fifth, and what is on the wall clock (two threads) says nothing."""
 WHY = {
-    "equations/rkc": """RKC2's stages grow as n, a banded factorisation does not. And `engine="auto"` counts steps, of which
-RKC2 takes few long ones: to t = 0.1 the run stays in plain Python, 9.9 ms where `engine="compiled"` takes 0.9, to
-t = 10 it begins there, 47 ms for 18 (2026-11-20).""",
+    "equations/rkc": """RKC2's stages grow as n, a banded factorisation does not. And `engine="auto"` counts steps, of
+which RKC2 takes few long ones: to t = 0.1 the run stays in plain Python, 9.9 ms where `engine="compiled"` takes 0.9,
+to t = 10 it begins there, 47 ms for 18 (2026-11-20).""",
     "equations/ensemble": """The hand-written C takes 16 lanes at once where clang is installed and 8 by gcc; odelab's
 kernels beat scalar C by shorter chains of dependent operations, which C could have too.""",
     "stiff/cvode": """The goals came from a pilot with SUNDIALS 6.4.1 as Debian 12 builds it, against which all of

@@ -40,18 +40,22 @@ print(json.dumps([case.label, *map(statistics.median, times), ratios(*times), *e
 
 def arithmetic(size: works.Size) -> Iterable[Row]:
     """In C: an operation that waits for the one before, as in a scalar run, against 64 that do not, as in lanes."""
-    compiler = reference_c.scalar_compiler()
-    for name in OPERATIONS if compiler else ():
-        alone, together = (costs(name, way, compiler) for way in ("one_after_the_other", "side_by_side"))
+    for name in OPERATIONS if reference_c.scalar_compiler() else ():
+        alone, together = (costs(name, way) for way in ("one_after_the_other", "side_by_side"))
         together = together._replace(per=float(MANY * TURNS))
         unit = {"unit": "us", "seconds": 0.1 * size.seconds}
         for row in size.compare(name.replace("_", " and "), together, {alone: None}, **unit):
             yield nanoseconds(row)
 
 
-def costs(name: str, way: str, compiler: str) -> Contestant:
-    """One operation of arithmetic.c."""
-    run = reference_c.function("arithmetic.c", f"{name}_{way}", compiler, "lp", "-fno-math-errno")
+def operation(name: str, way: str):
+    """One of the functions of arithmetic.c."""
+    compiler = reference_c.scalar_compiler()
+    return reference_c.function("arithmetic.c", f"{name}_{way}", compiler, "lp", "-fno-math-errno")
+
+
+def costs(name: str, way: str) -> Contestant:
+    run = operation(name, way)
     numbers = np.linspace(1.0, 2.0, MANY)
     return Contestant(way.replace("_", " "), lambda: run(TURNS, numbers.ctypes.data), per=float(TURNS))
 
