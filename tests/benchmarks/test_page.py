@@ -110,15 +110,16 @@ def test_the_page_names_every_goal_that_was_missed():
 
 
 def test_a_line_has_the_median_and_both_ends():
-    ratios = (0.1, 0.05, 0.02)
+    ratios = (0.1, 0.05, 0.04, 0.02)
     rows = [
         Row(f"w{i}, error", "odelab", "C", 1.0 + i, 9.0, ratio, goal=at_least(15)) for i, ratio in enumerate(ratios)
     ]
     (group,) = page.split(rows)
     assert (
         page.line(group)
-        == "| 3 works, error | 1.00 to 3.00 ms | C | 20.0x faster (10.0 to 50.0) | >= 15.0x faster: 2 of 3 |"
+        == "| 4 works, error | 1.00 to 4.00 ms | C | 22.2x faster (10.0 to 50.0) | >= 15.0x faster: 3 of 4 |"
     )
+    assert page.line(group[:2]).startswith("| w0; w1, error | 1.00 to 2.00 ms | C |")
     assert list(page.missed([group])) == ["Missed, error (>= 15.0x faster against C): w0 10.0x faster."]
 
 
