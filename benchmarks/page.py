@@ -48,6 +48,7 @@ reason where it is known.
 {about}
 """
 TABLE = "| work | odelab | against | ratio | goal |\n|---|---|---|---|---|"
+ABSENT = (NOT_MEASURED, NOT_AVAILABLE)  # have no line, and are named below the table
 WORD = re.compile(r", |: ")  # between the words of a work
 MOST = 3  # other sides and works that a line names
 BUSY = 2.0  # processes wanting a core; above it a record says so
@@ -71,7 +72,8 @@ decades: with rates that differ in their last bits alone the slopes of RODAS4 ar
 0.75, with deviations of 0.06 and 0.07 (2026-11-19).""",
     "sensitivities/sensitivities": """A call with sensitivities costs 0.4 ms before it solves anything, as the system
 of the run and its columns is made anew in plain Python. POLLU with its 25 columns has 520 components, too many for a
-kernel, and runs in plain Python. SUNDIALS' CVODES comes with CasADi; scikit-sundae has none (2026-11-20).""",
+kernel, and runs in plain Python: 6 s, where pydiffsol takes 6 ms. SUNDIALS' CVODES comes with CasADi; scikit-sundae
+has none (2026-11-20).""",
     "networks/merging": """Folding removes none of the convolutions, which take 87 % of a plain pass of ResNet-56 and
 67 % of one of ResNet-164. What could be fused with them was tried by hand, with equal outputs, and gains 2 to 6 %
 (2026-11-19).""",
@@ -171,7 +173,7 @@ def chapter(page: str, parts: dict[str, Part]) -> str:
     for name, part in parts.items():
         lines.append(f"| **{name}**: {part.title} | | | | |")
         groups = split(part.rows)
-        lines += map(line, groups)
+        lines += [line(group) for group in groups if any(row.verdict not in ABSENT for row in group)]
         said = [*missed(groups), *unknown(part.rows), WHY.get(f"{page}/{name}", "").replace("\n", " ")]
         if any(said):
             notes.append(f"- **{name}**: {' '.join(filter(None, said))}")
@@ -267,7 +269,7 @@ def unknown(rows: Iterable[Row]) -> Iterable[str]:
     """Why rows have no ratio that says something."""
     reasons = collections.defaultdict[str, list](list)
     for row in rows:
-        if row.verdict in (NOT_MEASURED, NOT_AVAILABLE, UNEQUAL, WRONG):
+        if row.verdict in (*ABSENT, UNEQUAL, WRONG):
             reasons["; ".join(filter(None, (row.wrong, row.unequal, row.note)))].append(row.work)
     for reason, works in reasons.items():
         where = "" if reason.endswith("not installed") else f" ({'; '.join(works)})"

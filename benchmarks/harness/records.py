@@ -9,6 +9,7 @@ import datetime
 import json
 import math
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -137,6 +138,8 @@ def commit() -> str:
 
 
 def git(*arguments: str) -> str:
+    if shutil.which("git") is None:
+        return ""
     done = subprocess.run(["git", *arguments], cwd=FOLDER.parents[1], capture_output=True, text=True, check=False)
     return done.stdout.strip()
 
