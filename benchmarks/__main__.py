@@ -28,7 +28,7 @@ class Page(NamedTuple):
 PAGES = (
     Page("equations", ("benchmarks.ode",), 25.0, 3.0),
     Page("stiff", ("benchmarks.ode", "--stiff"), 20.0, 2.0),
-    Page("sensitivities", ("benchmarks.ode", "--sensitivities"), 10.0, 2.0),
+    Page("sensitivities", ("benchmarks.ode", "--sensitivities"), 5.0, 2.0),
     Page("auto", ("benchmarks.ode", "--auto"), 8.0, 1.0),
     Page("doctor", ("benchmarks.ode", "--doctor"), 30.0, 1.0),
     Page("networks", ("benchmarks.net",), 20.0, 2.0),

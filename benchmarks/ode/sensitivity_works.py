@@ -57,7 +57,6 @@ def problems(quick: bool) -> list[Columns]:
 
 def exactly(problem, atol: float, stiff: bool) -> Callable[[], np.ndarray]:
     """The columns by SciPy on the variational equations, when they are asked for: nothing of ours."""
-    from scipy import sparse
     from scipy.integrate import solve_ivp
 
     n, params = problem.size, np.array(problem.params, dtype=float)
@@ -69,13 +68,13 @@ def exactly(problem, atol: float, stiff: bool) -> Callable[[], np.ndarray]:
         return np.concatenate([problem.rhs(t, u, params), *(np.imag(problem.rhs(t, *pair)) / TINY for pair in pairs)])
 
     def jacobian(t, y):  # without what the columns take from u, so that Newton's method needs a turn more
-        return sparse.block_diag([problem.jacobian(t, y[:n], problem.params)] * (1 + len(params)), format="csc")
+        return np.kron(np.eye(1 + len(params)), problem.jacobian(t, y[:n], problem.params))
 
     @functools.cache
     def columns() -> np.ndarray:
-        how = {"method": "Radau", "jac": jacobian} if stiff else {"method": "DOP853"}
+        how = {"method": "LSODA", "jac": jacobian} if stiff else {"method": "DOP853"}
         start = np.concatenate([problem.u0, np.zeros(n * len(params))])
-        found = solve_ivp(slope, problem.t_span, start, rtol=1e-9, atol=1e-9 * atol, **how)
+        found = solve_ivp(slope, problem.t_span, start, rtol=1e-11, atol=1e-11 * atol, **how)
         return found.y[n:, -1].reshape(-1, n).T
 
     return columns
