@@ -89,11 +89,15 @@ wait for each other: it takes as long as their latencies, and wide vectors do no
 under way that nothing waits: they take as long as the operations occupy the units, which halves when vectors are
 twice as wide. The ratio is one of latency to throughput, and these are different properties of a processor. Here:
 
+| operation in C | of many side by side | one after the other | times faster |
+|---|---|---|---|
 {arithmetic}
 
 No run is multiplications alone: it loads, compares, chooses, and divides by the tolerance of each component. With
 kernels made for shorter vectors (`ODELAB_PROCESSOR`), beside the same C on the same processor:
 
+| work | odelab in lanes | scalar C | times faster |
+|---|---|---|---|
 {width}
 
 So half the width costs nearly half the ratio, and a processor with AVX2, or one that passes its AVX-512 through units
@@ -134,13 +138,18 @@ def text(path: Path) -> str:
         if parts := {name: part for name, part in found.items() if part}:
             pieces += [f"## {title}\n", chapter(page, parts)]
     if not {"processor/arithmetic", "processor/width"} - set(record.parts):
-        rows = {name: record.parts[f"processor/{name}"].rows for name in ("arithmetic", "width")}
-        pieces.append(
-            PROCESSOR.format(
-                **{name: "\n".join([TABLE, *map(line, split(found, True))]) for name, found in rows.items()}
-            )
-        )
+        arithmetic, width = (record.parts[f"processor/{name}"].rows for name in ("arithmetic", "width"))
+        pieces.append(PROCESSOR.format(arithmetic=gains(arithmetic), width=gains(width)))
     return "\n".join([*pieces, LAST, ""])
+
+
+def gains(rows: Iterable[Row]) -> str:
+    """How many times faster one side is, row by row, for a table that has its header."""
+    said = []
+    for row in rows:
+        times = (quantity(row.ours, row.unit), quantity(row.theirs, row.unit))
+        said.append(f"| {row.work}{row.note and f', {row.note}'} | {' | '.join(times)} | {faster(row.ratio or 1.0)} |")
+    return "\n".join(said)
 
 
 def conditions(record: Record) -> str:
@@ -174,7 +183,7 @@ def chapter(page: str, parts: dict[str, Part]) -> str:
         lines.append(f"| **{name}**: {part.title} | | | | |")
         groups = split(part.rows)
         lines += [line(group) for group in groups if any(row.verdict not in ABSENT for row in group)]
-        said = [*missed(groups), *unknown(part.rows), WHY.get(f"{page}/{name}", "").replace("\n", " ")]
+        said = [*works(groups), *missed(groups), *unknown(part.rows), WHY.get(f"{page}/{name}", "").replace("\n", " ")]
         if any(said):
             notes.append(f"- **{name}**: {' '.join(filter(None, said))}")
     return "\n".join([*lines, "", *notes, ""])
@@ -185,13 +194,13 @@ def base(name: str) -> str:
     return name.split(" rtol ")[0].split(" (")[0]
 
 
-def split(rows: Sequence[Row], alone: bool = False) -> list[list[Row]]:
-    """Rows that share a line: those with one other side, goal and unit; each for itself if `alone`."""
+def split(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows that share a line: those with one other side, goal and unit."""
     each_once = len({row.work for row in rows}) == len(rows)  # against the best one, another from work to work
     several = each_once and len({base(row.peer) for row in rows}) > MOST
     groups: dict[tuple, list[Row]] = {}
-    for place, row in enumerate(rows):
-        key = (place,) if alone else ("" if several else base(row.peer), bool(row.peer), row.goal, row.unit)
+    for row in rows:
+        key = ("" if several else base(row.peer), bool(row.peer), row.goal, row.unit)
         groups.setdefault(key, []).append(row)
     return list(groups.values())
 
@@ -215,13 +224,26 @@ def line(group: Sequence[Row]) -> str:
 
 def label(group: Sequence[Row]) -> str:
     """The work of a row; of several their names or how many they are, and what they have in common."""
-    known = common(group)
-    names = dict.fromkeys(", ".join(word for word in WORD.split(row.work) if word not in known) for row in group)
+    known, names = common(group), names_of(group)
     if len(group) == 1 or (not known and len(names) == 1):
         return group[0].work
     said = "; ".join(names) if len(names) <= MOST else f"{len(group)} works"
     first = bool(known) and group[0].work.startswith(known[0])
     return ", ".join([*known, said] if first else [said, *known])
+
+
+def names_of(group: Sequence[Row]) -> list[str]:
+    """What is different in the works of a group."""
+    known = common(group)
+    names = (", ".join(word for word in WORD.split(row.work) if word not in known) for row in group)
+    return list(dict.fromkeys(names))
+
+
+def works(groups: Iterable[Sequence[Row]]) -> Iterable[str]:
+    """The works of the first line that only counts them, unless they are too many."""
+    counted = next((found for group in groups if len(found := names_of(group)) > MOST), [])
+    if 0 < len(counted) <= 2 * MOST:
+        yield f"The {len(counted)}: {'; '.join(counted)}."
 
 
 def common(group: Sequence[Row]) -> list[str]:
