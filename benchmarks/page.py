@@ -282,9 +282,16 @@ def missed(groups: Iterable[Sequence[Row]]) -> Iterable[str]:
                 f" against {base(first.peer)}" if first.peer and len({base(row.peer) for row in late}) == 1 else ""
             )
             works = (", ".join(word for word in WORD.split(row.work) if word not in known) or row.name for row in late)
-            found = "; ".join(f"{work} {figure([row]) or span([row])}" for work, row in zip(works, late, strict=True))
+            found = "; ".join(
+                f"{work} {figure([row]) or span([row])}{once(row)}" for work, row in zip(works, late, strict=True)
+            )
             goal = first.goal.text(first.unit) if first.goal else ""
             yield f"{', '.join(['Missed', *known])} ({goal}{against}): {found}."
+
+
+def once(row: Row) -> str:
+    """That our side was too slow for a second run: its first one may have compiled, or waited for others."""
+    return ", timed once" if f"{row.name} timed once" in row.note else ""
 
 
 def unknown(rows: Iterable[Row]) -> Iterable[str]:
