@@ -10,20 +10,20 @@ import sys
 from benchmarks.harness import command
 from benchmarks.ode import auto_works, doctor_works, processor_works, sensitivity_works, stiff_works, works
 
-PAGES: dict[str, command.Sections] = {
-    "equations": works.SECTIONS,
-    "stiff": stiff_works.SECTIONS,
-    "sensitivities": sensitivity_works.SECTIONS,
-    "auto": auto_works.SECTIONS,
-    "doctor": doctor_works.SECTIONS,
-    "processor": processor_works.SECTIONS,
+PAGES = {
+    "equations": works,
+    "stiff": stiff_works,
+    "sensitivities": sensitivity_works,
+    "auto": auto_works,
+    "doctor": doctor_works,
+    "processor": processor_works,
 }
 
 
 def main(arguments=None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     page = next((name for name in PAGES if f"--{name}" in arguments), "equations")
-    sections = PAGES[page]
+    sections: command.Sections = PAGES[page].SECTIONS
     parser = command.parser("ode", __doc__, sections)
     for name in list(PAGES)[1:]:
         parser.add_argument(f"--{name}", action="store_true", help=f"the sections on {name} instead of the others")
