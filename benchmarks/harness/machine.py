@@ -11,7 +11,7 @@ from pathlib import Path
 VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2", "avx": "AVX", "asimd": "NEON"}
 PACKAGES = (
     *("numpy", "scipy", "numba", "llvmlite", "torch", "torchdiffeq", "torchode", "jax", "diffrax", "numbalsoda"),
-    *("scikit-sundae", "heyoka", "pydiffsol", "CyRK"),
+    *("scikit-sundae", "heyoka", "pydiffsol", "CyRK", "casadi"),
 )
 
 
@@ -35,14 +35,18 @@ def vectors(flags: str) -> str:
     return next((name for flag, name in VECTORS.items() if flag in present), "no vector unit known")
 
 
+def processor_name() -> str:
+    """For example "AMD EPYC (family 26, model 2)"."""
+    cpu = processor()
+    name = cpu.get("model name") or platform.processor() or platform.machine()
+    return f"{name} (family {cpu['cpu family']}, model {cpu.get('model', '?')})" if "cpu family" in cpu else name
+
+
 def machine_class() -> str:
     """For example "AMD EPYC (family 26, model 2), 2 cores, AVX-512, Linux x86_64"."""
     cpu = processor()
-    name = cpu.get("model name") or platform.processor() or platform.machine()
-    if "cpu family" in cpu:
-        name += f" (family {cpu['cpu family']}, model {cpu.get('model', '?')})"
     flags = cpu.get("flags") or cpu.get("Features") or ""
-    return f"{name}, {cores()} cores, {vectors(flags)}, {platform.system()} {platform.machine()}"
+    return f"{processor_name()}, {cores()} cores, {vectors(flags)}, {platform.system()} {platform.machine()}"
 
 
 def versions() -> dict[str, str]:
@@ -70,6 +74,12 @@ def first_line(program: str) -> str:
 def load() -> float:
     """Processes wanting a core, averaged over a minute; above 0 before a benchmark starts, its figures are noisy."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+
+
+def processor_seconds() -> float:
+    """What this process and its children that have ended have used."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def describe() -> str:

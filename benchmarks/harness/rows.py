@@ -71,8 +71,8 @@ class Row:
             return WRONG
         if self.ours is None:
             return NOT_AVAILABLE
-        if self.peer and self.theirs is None:
-            return NOT_MEASURED  # not installed, or failed: the note says which
+        if self.peer and self.ratio is None:
+            return NOT_MEASURED  # not installed, failed, or lost in the noise: the note says which
         if self.unequal:
             return UNEQUAL
         if self.goal is None:

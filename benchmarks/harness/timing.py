@@ -95,7 +95,8 @@ def compare(
     rows = []
     for peer, goal in peers.items():
         times = [[s / c.per for s in getattr(samples[c], clock)] if c in samples else [] for c in (ours, peer)]
-        each = ratios(*times) if all(times) else []
+        known = all(values and statistics.median(values) > 0.0 for values in times)
+        each = ratios(*times) if known else []
         middle = [statistics.median(values) if values else None for values in (*times, each)]
         (error, _, failure), peer_error = checks[ours], checks[peer].error
         rows.append(
@@ -145,7 +146,9 @@ def remarks(
             yield f"{contestant.name}: {contestant.missing}" if contestant.missing else ""
         elif contestant in samples:
             sample = samples[contestant]
-            if sample.cores > BUSY:
+            if statistics.median(sample.processor) <= 0.0:
+                yield f"{contestant.name} is lost in the fixed cost of a call"
+            elif sample.cores > BUSY:
                 yield f"{contestant.name} kept {sample.cores:.1f} cores busy"
             if len(sample.wall) == 1:
                 yield f"{contestant.name} timed once"

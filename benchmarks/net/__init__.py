@@ -1,3 +1,3 @@
 """Networks through `integrate`, traces, spectra and training, beside plain torch, in one run.
 
-`python -m benchmarks.net` prints the table of docs/speed.md."""
+`python -m benchmarks.net` measures what docs/speed.md shows of networks."""

@@ -27,7 +27,7 @@ def main(arguments=None) -> int:
     if options.quick:
         size = dataclasses.replace(size, depths=(20,), batch=32, rounds=5, seconds=10.0, quick=True)
     about = f"{options.threads} threads, allocator {'tuned' if tuned else 'as it comes'}"
-    return command.run(options, SECTIONS, size, about)
+    return command.run("networks", options, SECTIONS, size, about)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""odelab beside C and other libraries: `python -m benchmarks.ode [--stiff | --auto | --doctor] [--quick] [--only ...]`.
+"""odelab beside C and other libraries: `python -m benchmarks.ode [--PAGE] [--quick] [--only ...]`.
 
 Every row sets two contestants side by side in one run, after checking their errors. Times are processor time of one
 thread unless the row says otherwise, so that other work on the machine hardly counts. Ends with 1 if an answer of
@@ -8,19 +8,27 @@ odelab's is wrong, whatever the times; a missed goal is shown and is no failure.
 import sys
 
 from benchmarks.harness import command
-from benchmarks.ode import auto_works, doctor_works, stiff_works, works
+from benchmarks.ode import auto_works, doctor_works, processor_works, sensitivity_works, stiff_works, works
+
+PAGES = {
+    "equations": works,
+    "stiff": stiff_works,
+    "sensitivities": sensitivity_works,
+    "auto": auto_works,
+    "doctor": doctor_works,
+    "processor": processor_works,
+}
 
 
 def main(arguments=None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    pages = {"--stiff": stiff_works.SECTIONS, "--auto": auto_works.SECTIONS, "--doctor": doctor_works.SECTIONS}
-    sections = next((page for option, page in pages.items() if option in arguments), works.SECTIONS)
+    page = next((name for name in PAGES if f"--{name}" in arguments), "equations")
+    sections: command.Sections = PAGES[page].SECTIONS
     parser = command.parser("ode", __doc__, sections)
-    parser.add_argument("--stiff", action="store_true", help="the sections on stiff problems instead of the others")
-    parser.add_argument("--auto", action="store_true", help="the sections on AUTO instead of the others")
-    parser.add_argument("--doctor", action="store_true", help="the sections on the advice of ol.diagnose")
+    for name in list(PAGES)[1:]:
+        parser.add_argument(f"--{name}", action="store_true", help=f"the sections on {name} instead of the others")
     options = parser.parse_args(arguments)
-    return command.run(options, sections, works.Size(options.quick))
+    return command.run(page, options, sections, works.Size(options.quick))
 
 
 if __name__ == "__main__":

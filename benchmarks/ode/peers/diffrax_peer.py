@@ -16,7 +16,13 @@ def ensemble(problem, u0, params, rtol, atol, first_step):
     return compiled(jax, jax.jit(jax.vmap(solve)), u0, params)
 
 
-def solver(problem, rtol, atol, first_step, method="Dopri5"):
+def sensitivities(problem, rtol, atol, method="Dopri5"):
+    """Its steps, differentiated forward; their errors are not controlled."""
+    jax, solve = solver(problem, rtol, atol, None, method, adjoint="ForwardMode")
+    return compiled(jax, jax.jit(jax.jacfwd(solve, argnums=1)), problem.u0, np.asarray(problem.params))
+
+
+def solver(problem, rtol, atol, first_step, method="Dopri5", adjoint="RecursiveCheckpointAdjoint"):
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -30,6 +36,7 @@ def solver(problem, rtol, atol, first_step, method="Dopri5"):
         solution = diffrax.diffeqsolve(
             term, getattr(diffrax, method)(), *problem.t_span, first_step, u0, params,
             saveat=diffrax.SaveAt(t1=True), stepsize_controller=controller, max_steps=MOST,
+            adjoint=getattr(diffrax, adjoint)(),
         )  # fmt: skip
         return solution.ys[0]
 

@@ -43,11 +43,23 @@ def text_of(problem) -> str:
 
 
 def single(problem, rtol, atol, method="bdf"):
+    solver, *arguments = made(problem, rtol, atol, method)
+    return lambda: solver.solve_dense(*arguments).ys[:, -1]
+
+
+def sensitivities(problem, rtol, atol, method="bdf"):
+    """Forward, by columns whose errors are controlled, too."""
+    solver, *arguments = made(problem, rtol, atol, method)
+    solver.sens_rtol, solver.sens_atol = rtol, atol
+    return lambda: np.stack([column[:, -1] for column in solver.solve_fwd_sens(*arguments).sens], axis=1)
+
+
+def made(problem, rtol, atol, method):
+    """(A solver, the parameters, the time to solve to.)"""
     import pydiffsol
 
     solver = pydiffsol.Ode(
         text_of(problem), matrix_type=pydiffsol.nalgebra_dense, ode_solver=getattr(pydiffsol, method)
     )
     solver.rtol, solver.atol = rtol, atol
-    params, end = np.array(problem.params, dtype=float), np.array(problem.t_span[1:], dtype=float)
-    return lambda: solver.solve_dense(params, end).ys[:, -1]
+    return solver, np.array(problem.params, dtype=float), np.array(problem.t_span[1:], dtype=float)

@@ -29,6 +29,20 @@ def ensemble(problem, u0, params, rtol, atol, first_step):
     return lambda: np.array([run() for run in single])
 
 
+def sensitivities(problem, rtol, atol, method="RK45"):
+    """Differences of runs, whose increments are the root of the tolerance: half of a run's digits are left."""
+    params = np.array(problem.params, dtype=float)
+    increments = np.sqrt(rtol) * np.abs(params)
+    moved = [problem.replace(params=tuple(row)) for row in params + np.vstack([0.0 * params, np.diag(increments)])]
+    runs = [single(one, rtol, atol, method) for one in moved]
+
+    def call():
+        end, *ends = (run() for run in runs)
+        return np.transpose(ends - end) / increments
+
+    return call
+
+
 def solver(slope, problem, rtol, atol, **options):
     from scipy.integrate import solve_ivp
 

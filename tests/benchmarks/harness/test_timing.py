@@ -141,6 +141,13 @@ def test_a_fixed_part_is_taken_off():
     assert row.ratio == pytest.approx(1.0, rel=0.2)
 
 
+def test_a_run_that_is_lost_in_its_fixed_part_has_no_ratio():
+    ours = contestant("ours", 0.006, fixed=lambda: busy(0.012))
+    (row,) = compare("w", ours, {contestant("theirs", 0.006): at_most(1.1)}, rounds=3, clock="processor")
+    assert (row.verdict, row.ratio) == (rows.NOT_MEASURED, None)
+    assert "ours is lost in the fixed cost of a call" in row.note
+
+
 @pytest.mark.parametrize(
     ("error", "peer_error", "luck", "verdict"),
     [

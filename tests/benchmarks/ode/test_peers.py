@@ -4,15 +4,17 @@ import sys
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 import odelab as ol
 from benchmarks.ode import cases, contestants
+from benchmarks.ode import sensitivity_works as works
 from benchmarks.ode.peers import PEERS, peer
 from benchmarks.ode.peers.diffsol_peer import Text
 from benchmarks.ode.peers.heyoka_peer import batches
 
 LIBRARIES = {n: n for n in ("scipy", "torchdiffeq", "diffrax", "torchode", "numbalsoda", "heyoka")}
-LIBRARIES |= {"sundae": "sksundae", "diffsol": "pydiffsol", "cyrk": "CyRK"}
+LIBRARIES |= {"sundae": "sksundae", "diffsol": "pydiffsol", "cyrk": "CyRK", "casadi": "casadi"}
 FOREIGN = pytest.mark.filterwarnings("ignore")  # what other libraries warn of is theirs
 
 
@@ -44,6 +46,38 @@ def test_an_ensemble_is_right(name, place):
     run = peer(name).ensemble(case.problem, case.u0, case.params, case.rtol, case.atol, case.first_step)
     assert case.error(run()) < 1e-3
     assert case.error(run()[::-1]) > 1e-2
+
+
+DECAY = ol.Problem(lambda t, u, p: (-p[0] * u[0], p[0] * u[0] - p[1] * u[1]), [1.0, 0.5], (0.0, 1.5), (0.7, 0.4))
+DECAY = DECAY.replace(jacobian=lambda t, u, p: np.array([[-p[0], 0.0], [p[0], -p[1]]]))
+
+
+def columns_of_decay():
+    """The derivatives of exp(A) u0 by both rates: blocks of the exponential of a larger matrix."""
+    (a, b), end, blocks = DECAY.params, DECAY.t_span[1], []
+    A = np.array([[-a, 0.0], [a, -b]])
+    for dA in (np.array([[-1.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 0.0], [0.0, -1.0]])):
+        blocks.append(expm(end * np.block([[A, dA], [np.zeros((2, 2)), A]]))[:2, 2:] @ DECAY.u0)
+    return np.stack(blocks, axis=1)
+
+
+@FOREIGN
+@pytest.mark.parametrize("name", offering("sensitivities"))
+@pytest.mark.parametrize("stiff", [False, True])
+def test_sensitivities_of_a_linear_problem_are_those_of_its_exponential(name, stiff):
+    pytest.importorskip(LIBRARIES[name])
+    method = {one: methods for one, *methods in works.COMPILED + works.OTHERS}[name][stiff]
+    if method:
+        found = peer(name).sensitivities(DECAY, 1e-8, 1e-8, method)()
+        np.testing.assert_allclose(found, columns_of_decay(), atol=1e-3)
+
+
+@pytest.mark.parametrize("stiff", [False, True])
+def test_the_reference_of_sensitivities_is_right_and_so_are_ours(stiff):
+    case = works.Columns("decay", DECAY, 1.0, stiff, works.exactly(DECAY, 1.0, stiff))
+    np.testing.assert_allclose(case.reference(), columns_of_decay(), rtol=1e-7)
+    assert case.error(works.ours(case, "RODAS5P" if stiff else "DOP853", 1e-8).run()) < 1e-6
+    assert case.error(1.01 * columns_of_decay()) == pytest.approx(0.01, rel=1e-3)
 
 
 @pytest.mark.slow

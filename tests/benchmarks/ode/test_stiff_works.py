@@ -42,7 +42,7 @@ def proportion(case, method, params) -> tuple[float, float]:
 @pytest.mark.parametrize("method", [ol.RODAS4, ol.RODAS5P], ids=lambda method: method.name)
 @pytest.mark.parametrize("case", [case for case in SINGLES if case.key != "e5"], ids=lambda case: case.key)
 def test_errors_follow_the_tolerance_on_every_stiff_reference(case, method):
-    """Slopes of 0.75 to 1.15 are the goal; docs/stiff.md names the two problems that miss it, and why."""
+    """Slopes of 0.75 to 1.15 are the goal; docs/speed.md names the two problems that miss it, and why."""
     slope, scatter = proportion(case, method, case.problem.params)
     assert 0.75 < slope < (1.25 if case.key == "hires" else 1.15)
     assert scatter < 0.45
