@@ -104,12 +104,11 @@ def test_a_verdict_turns_with_the_claim(name):
 
 @pytest.mark.parametrize("name", sorted(TRIED.keys() - IN_ORDER.keys()))
 def test_the_order_of_seeds_networks_and_arms_says_nothing(name):
-    for effect in (1.0, -1.0):
-        said = finding(name, effect, 0).verdict
-        turned = TRIED[name](*(in_reverse(part) for part in evidence_of(name, effect, 0))).verdict
-        assert turned == said
-        values = (sorted(case.estimate.value for case in one.cases) for one in (turned, said))
-        np.testing.assert_allclose(*values, rtol=1e-9, atol=1e-12)
+    said = finding(name, 1.0, 0).verdict
+    turned = TRIED[name](*(in_reverse(part) for part in evidence_of(name, 1.0, 0))).verdict
+    assert turned == said
+    values = (sorted(case.estimate.value for case in one.cases) for one in (turned, said))
+    np.testing.assert_allclose(*values, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", sorted(TRIED.keys() - NOT_FEWER.keys()))
