@@ -13,7 +13,7 @@ from odelab.plot import style
 from studies.lab import definitions
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def offline(tmp_path_factory):
     """A folder without any data set, and no way to fetch one."""
     with pytest.MonkeyPatch.context() as patch:
