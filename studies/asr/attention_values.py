@@ -893,7 +893,7 @@ def make_spatial(chance, effect, n):
     "Section 6 (4), Figure 29",
     "after the data: until 2026-11-19 every block of two networks with CBAM and of one transformer was a case "
     "without an interval, and the verdict was true of some, false of others. With those seen, networks became units. "
-    "Until 2026-11-20 transformers alone decided where CBAM had one network, and two of them said supported",
+    "Until 2026-11-20 one kind decided alone where the other had one network",
     make_spatial,
     "a share of 0.2, where 0.5 is on the threshold",
     units="networks of each kind",
