@@ -897,6 +897,7 @@ def make_spatial(chance, effect, n):
     make_spatial,
     "a share of 0.2, where 0.5 is on the threshold",
     units="networks of each kind",
+    wanted=4,
 )
 def judge_spatial(e: Evidence) -> tuple[Verdict, str]:
     """The share of the variance that is the position's and not the image's, on average over the blocks of a network:

@@ -527,9 +527,10 @@ def networks_rule(
     units: str = NETWORKS,
     now: int | None = 2,
     negligible: float | None = None,
+    wanted: int = design.FEW,
 ):
     """A rule about trained networks, which are its units; of most kinds there are two at present."""
-    worlds = Worlds(world, design.FEW, units, planted, now=now)
+    worlds = Worlds(world, wanted, units, planted, now=now)
     return rule(claim, where, fixed=fixed, fewest=design.FEWEST_NETWORKS, negligible=negligible, worlds=worlds)
 
 
