@@ -128,13 +128,12 @@ def choose(name: str, problem, method, controller, project, dense, exact, max_st
     otherwise that run is the result. Where an engine finds while it runs that numba cannot compile it, it raises
     `NotCompilable`: with `name` "auto" the next one takes its place.
 
-
     A problem remembers which engine made a run by a kernel, for short runs again and again.
     """
     asked = (name, method, controller, project, dense, exact)
     engines_of_kernels, place = remembered(problem, "engines_of_kernels", *asked)
-    if place in engines_of_kernels:
-        kernel_engine, _ = engines_of_kernels[place]
+    kernel_engine, _ = engines_of_kernels.get(place, (None, asked))  # once, as another thread may forget it
+    if kernel_engine is not None:
         try:
             solved = without_jacobian(problem) if method.members[-1].needs_jacobian else problem
             yield kernel_engine(solved, method, controller, project, exact), max_steps

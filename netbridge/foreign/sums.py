@@ -331,8 +331,16 @@ class Sums(Judging):
     def read_stages(self, summands: list[Term], terms: list[Term], ends: set[int], outer: float) -> Reading | None:
         """The same where stages are themselves added, as in x / 2 + (y + h f(y)) / 2 with y = x + h f(x): a tableau.
 
-        None where they are not all evaluations of one function, with which they are steps of their own.
+        None where they are not all evaluations of one function, with which they are steps of their own, and where a
+        state is subtracted: y + 0.9 (y - x) is a momentum and no mean.
         """
+        states: dict[tuple, list[Product]] = {}
+        for term in terms:
+            if term.leaf in ends or any(one.leaf in ends for one in self.terms(term, ends, whole=True)):
+                states.setdefault(self.key_of(term), []).append(term.factors)
+        weights = [multiply({(): outer}, self.polynomial(products)) for products in states.values()]
+        if any(weight and max(weight.values()) < 0.0 for weight in weights):
+            return None
         if not any(term.leaf not in ends and self.summands(term.leaf) for term in terms):
             return None
         terms = self.terms_of(summands, ends, whole=True)

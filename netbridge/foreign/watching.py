@@ -102,9 +102,9 @@ class Watching(TorchFunctionMode):
 
         hooks: list = [register_module_forward_pre_hook(unless_hooked(self.enter))]
         hooks.append(register_module_forward_hook(unless_hooked(self.leave), always_call=True))
-        for module in self.hooked.values():
-            hooks.append(module.register_forward_pre_hook(self.enter))
-            hooks.append(module.register_forward_hook(self.leave, always_call=True))
+        for module in self.hooked.values():  # functions: methods would be copied with the module, and this pass with it
+            hooks.append(module.register_forward_pre_hook(lambda *ends: self.enter(*ends)))
+            hooks.append(module.register_forward_hook(lambda *ends: self.leave(*ends), always_call=True))
         return hooks
 
     def enter(self, module: nn.Module, args):

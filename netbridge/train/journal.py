@@ -16,10 +16,10 @@ from torch import nn
 from netbridge import checkpoint
 from netbridge.model.network import Configured
 from netbridge.train import distributed
-from netbridge.train.recipes import RECIPES, Recipe
+from netbridge.train.recipes import LOST, RECIPES, Recipe
 from odelab.files import replacing, sweep
 
-RECIPE_DEFAULTS = json.loads(json.dumps(Recipe("", 1).as_json()))
+RECIPE_DEFAULTS = json.loads(json.dumps(Recipe("", 1).as_json())) | LOST
 
 
 class Journal:
@@ -129,10 +129,11 @@ class Journal:
         return found
 
     def refuse_another(self, path: Path, recorded: dict) -> None:
-        # a field that joined since was at its default
+        # a field that joined since was at its default, and one that left is
         recorded = {"extension": [], **recorded, "recipe": RECIPE_DEFAULTS | recorded["recipe"]}
         asked = {key: now for key, now in self.run.items() if key != "parts" or self.training.parts_asked}
         asked["extension"] = recorded["extension"] if self.extend else []
+        asked["recipe"] = asked["recipe"] | LOST
         there, here = (run["recipe"]["epochs"] for run in (recorded, asked))
         grows = path == self.path and there < here
         if self.extend and grows:

@@ -30,6 +30,7 @@ AMOUNTS = (
     "shift",
 )  # 0 or more
 WHOLE_SHARES = ("erasing", "peak")  # fields from 0 to 1
+LOST = {"teacher": ""}  # what recipes once had, where it changed nothing: no recipe of today makes a distilled network
 KINDS = {int: "a whole number", float: "a number", bool: "True or False", str: "text"}
 
 

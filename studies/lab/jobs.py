@@ -223,8 +223,8 @@ def recipe_of(name: str, dataset: str, precision: str = "auto", network: str = "
 
 
 def same_recipe(record: dict, recipe) -> bool:
-    """Is this the recipe of a log? Fields that recipes have gained are at their defaults; lost ones are ignored."""
-    now, usual = (json.loads(json.dumps(one.as_json())) for one in (recipe, type(recipe)("", 1)))
+    """Is this the recipe of a log? Fields that recipes have gained, and those they have lost, are at their defaults."""
+    now, usual = (json.loads(json.dumps(one.as_json())) | recipes.LOST for one in (recipe, type(recipe)("", 1)))
     return all(now[name] == record.get(name, usual[name]) for name in now if name not in ASIDE)
 
 

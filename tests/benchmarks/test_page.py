@@ -123,6 +123,36 @@ def test_a_line_has_the_median_and_both_ends():
     assert list(page.missed([group])) == ["Missed, error (>= 15.0x faster against C): w0 10.0x faster."]
 
 
+@pytest.mark.parametrize(
+    ("goal", "ratio", "said"),
+    [(at_least(2), 0.8, "1.25x faster"), (at_least(2), 1.5, "1.50"), (at_most(0.9), 0.4, "0.40"),
+     (at_most(0.03), 0.0054, "0.00540"), (None, 0.4, "2.50x faster"), (None, 0.8, "0.80")],
+)  # fmt: skip
+def test_a_ratio_is_written_as_its_goal_is(goal, ratio, said):
+    assert page.figure([Row("w", "odelab", "C", 1.0, 1.0 / ratio, ratio, goal=goal)]) == said
+
+
+def test_works_without_a_ratio_are_not_counted_in_a_line():
+    rows = [Row(f"w{i}", "odelab", "C", 1.0 + i, 9.0, 0.1) for i in range(4)]
+    rows += [Row("lost", "odelab", "C", 9.0, note="C: gone"), Row("odd", "odelab", "C", 9.0, 9.0, 0.9, unequal="apart")]
+    table = page.chapter("stiff", {"some": part(*rows)})
+    assert "| 4 works | 1.00 to 4.00 ms | C | 10.0x faster (10.0 to 10.0) |" in table
+    assert "No ratio: C: gone (lost). No ratio: apart (odd)." in table
+
+
+def test_a_missed_goal_says_whose():
+    goal = below(1.0)
+    one, two = (Row("w, slope", f"odelab {name}", "", 2.0, goal=goal, unit="") for name in ("RODAS4", "RODAS5P"))
+    assert list(page.missed([[one, two]])) == ["Missed, w, slope (<= 1.00): odelab RODAS4 2.00; odelab RODAS5P 2.00."]
+    other = dataclasses.replace(two, work="v, slope")
+    assert "w, RODAS4 2.00; w, RODAS5P 2.00; v, RODAS5P 2.00." in next(page.missed([[one, two, other]]))
+    assert list(page.missed([[one, dataclasses.replace(one, work="v, slope")]])) == [
+        "Missed, slope, RODAS4 (<= 1.00): w 2.00; v 2.00."
+    ]
+    close = Row("w", "odelab", "C", 1.0, 1.0, 1.013, goal=at_most(1.01))
+    assert list(page.missed([[close]])) == ["Missed (<= 1.01 against C): w 1.013."]
+
+
 def test_who_is_absent_is_named_once():
     rows = [Row(f"w{i}", "odelab", "gone", 1.0, note="gone: not installed") for i in range(2)]
     assert list(page.unknown(rows)) == ["No ratio: gone: not installed."]

@@ -18,6 +18,7 @@ import os
 import pickle
 import platform
 import secrets
+import shutil
 import stat
 import sys
 import tempfile
@@ -72,7 +73,8 @@ class OnDisk:
             if os.path.lexists(path) and is_private(path):
                 content = path.read_bytes()
                 if hashlib.sha256(content[DIGEST:]).digest() == content[:DIGEST]:
-                    os.utime(path)
+                    with contextlib.suppress(OSError):  # of a file system that nobody can write to
+                        os.utime(path)
                     context.refresh()
                     return CompileResult._rebuild(context, *pickle.loads(content[DIGEST:]))
         return None
@@ -196,9 +198,12 @@ def replace(path: Path, content: bytes):
 
 
 def prune(kernels: Path):
-    """Remove the least recently used files, so that KEPT are left."""
+    """Remove the least recently used files, so that KEPT are left; earlier versions kept a folder for each kernel."""
     for path in sorted(kernels.iterdir(), key=last_used)[:-KEPT]:
-        path.unlink()
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def last_used(path: Path) -> float:

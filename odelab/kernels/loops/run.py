@@ -86,8 +86,9 @@ def plan_of(problem, method, controller, project, exact: bool) -> Plan:
     """
     made_for = (method, controller, project, exact)
     plans, place = remembered(problem, "plans_of_graph", *made_for)
-    if place in plans and plans[place].is_valid:
-        return plans[place]
+    before = plans.get(place)  # once, as another thread may forget it
+    if before is not None and before.is_valid:
+        return before
     slopes = store.slopes_of(problem)
     projection = None if project is None else store.projection_of(project, problem.size)
     kernel = kernel_of_run(*wanted_of(problem, method, controller, slopes, projection, exact))

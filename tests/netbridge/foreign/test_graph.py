@@ -1,5 +1,7 @@
 """Other people's networks: their blocks are found, and their indices are those taken by hooks on their own modules."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -469,3 +471,43 @@ def test_what_a_modules_own_hooks_compute_belongs_to_the_module():
     assert record.names == ("0", "1", "2")
     np.testing.assert_allclose(record.nsi[:, 0], ol.nsi(x, net[0][1](net[0][0](x))).detach(), rtol=1e-6)
     assert all(len(block._forward_hooks) == 1 and not block._forward_pre_hooks for block in net)
+
+
+def test_a_module_with_hooks_may_copy_itself_while_it_is_watched():
+    class Copying(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(6, 6)
+            self.inner.register_forward_hook(lambda module, args, out: None)
+
+        def forward(self, x):
+            return x + copy.deepcopy(self.inner)(x)
+
+    torch.manual_seed(0)
+    assert nb.trace(nn.Sequential(Copying(), Copying()), torch.randn(3, 6)).names == ("0", "1")
+
+
+MOMENTA = {  # from a state, the one before it and f(state)
+    "heavy ball": lambda x, before, f: (x + f(x)) + 0.9 * (x - before),
+    "Nesterov": lambda x, before, f: (v := x + 0.9 * (x - before)) + f(v),
+}
+
+
+@pytest.mark.filterwarnings("ignore:behind the sums")
+@pytest.mark.parametrize("move", MOMENTA.values(), ids=MOMENTA.keys())
+def test_what_subtracts_an_earlier_state_is_no_mean_of_stages(move):
+    class Shared(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.f = nn.Linear(6, 6)
+
+        def forward(self, x):
+            f = lambda x: 0.5 * torch.tanh(self.f(x))  # noqa: E731
+            before, x = x, x + f(x)
+            for _ in range(2):
+                before, x = x, move(x, before, f)
+            return x
+
+    torch.manual_seed(0)
+    record = nb.trace(Shared(), torch.randn(3, 6))
+    np.testing.assert_allclose(record.step_sizes, 0.5 * np.ones((3, 3)))

@@ -94,6 +94,22 @@ class TestFilesOlderThanTheRecord:
             runs.run(path)
 
 
+@pytest.mark.parametrize(("teacher", "refused"), [("", False), ("digits", True)])
+def test_a_distilled_network_of_older_code_is_no_network_of_the_recipe_without_a_teacher(
+    tmp_path, monkeypatch, teacher, refused
+):
+    path = tmp_path / "net.safetensors"
+    as_json = recipes.Recipe.as_json
+    with monkeypatch.context() as before:
+        before.setattr(recipes.Recipe, "as_json", lambda self: as_json(self) | {"teacher": teacher})
+        runs.run(path, stop_after=1)
+    if refused:
+        with pytest.raises(ValueError, match=r"another recipe \(teacher 'digits' there, '' here\)"):
+            runs.run(path)
+    else:
+        assert runs.same(runs.run(path), runs.run())
+
+
 def test_a_field_that_joins_the_recipes_later_was_at_its_default(tmp_path, monkeypatch):
     """A state that was written before recipes had `smoothing` is gone on with without it, and with it refused."""
     path = tmp_path / "net.safetensors"

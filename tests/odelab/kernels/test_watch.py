@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import threading
 
 import numpy as np
 import pytest
@@ -140,3 +141,29 @@ def test_runs_by_methods_in_turns_notice_what_has_changed():
             sol = ol.solve(problem, method)
             assert (sol.method, sol.engine) == (method, "compiled")
             assert sol.end_u[0] == pytest.approx(np.exp(-rates[0]), rel=1e-5)
+
+
+class Busy:
+    """Whoever looks into it lets another thread solve the same problem by many methods, before the look is over."""
+
+    rate, ahead = 1.0, None
+
+    @property
+    def __dict__(self):
+        work, self.__class__.ahead = self.__class__.ahead, None
+        if work is not None:
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+        return {}
+
+
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.AUTO], ids=str)
+def test_threads_may_solve_one_problem_at_once(method):
+    busy = Busy()
+    given, controller = problem(lambda t, u, params: (-busy.rate * u[0],)), ol.adaptive()
+    others = [ol.adaptive(0.1**k) for k in range(3, 9)]
+    first = ol.solve(given, method, controller)
+    Busy.ahead = lambda: [ol.solve(given, method, other) for other in others]
+    np.testing.assert_array_equal(ol.solve(given, method, controller).step_u, first.step_u)
+    assert Busy.ahead is None  # the threads did meet

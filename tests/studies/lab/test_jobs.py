@@ -1,6 +1,7 @@
 """The queue that several processes share, on jobs that are only made up: nothing twice, nothing lost, no end missed."""
 
 import dataclasses
+import json
 import threading
 import time
 import types
@@ -8,7 +9,7 @@ import types
 import filelock
 import pytest
 
-from netbridge.train import epochs
+from netbridge.train import epochs, recipes
 from studies.lab import jobs
 from studies.lab.results import source
 
@@ -114,3 +115,13 @@ def test_what_is_missing_and_what_older_code_measured_is_worked_off_where_it_is_
     results = {name: types.SimpleNamespace(made=one) for name, one in made.items()} | {"missing": None}
     find = jobs.finder(results.get, **asked)
     assert {name for name in results if find(name) is None} == wanted
+
+
+@pytest.mark.parametrize(
+    ("lost", "same"),
+    [({"teacher": "", "temperature": 2.0, "operations": 3}, True), ({"teacher": "digits"}, False),
+     ({"policy": "rand"}, False)],
+)  # fmt: skip
+def test_a_field_that_recipes_have_lost_changed_nothing_in_a_log_of_the_same_recipe(lost, same):
+    recipe = recipes.recipe("paper")
+    assert jobs.same_recipe(json.loads(json.dumps(recipe.as_json())) | lost, recipe) is same

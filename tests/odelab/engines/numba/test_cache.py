@@ -202,6 +202,27 @@ def test_the_folder_does_not_grow_for_ever(here, monkeypatch):
     assert loaded(4.0, "test4") == (10.0, True)
 
 
+def test_folders_of_earlier_versions_are_removed_first(here, monkeypatch):
+    monkeypatch.setattr(cache, "KEPT", 1)
+    for number in range(3):
+        (here / f"old{number}" / "__pycache__").mkdir(parents=True, mode=0o700)
+        os.utime(here / f"old{number}", (number, number))
+    here.chmod(0o700)
+    here.parent.chmod(0o700)
+    loaded(1.0)
+    assert [path.name[:4] for path in here.iterdir()] == ["test"]
+
+
+def test_what_lies_on_a_read_only_file_system_is_loaded(here, monkeypatch):
+    loaded(1.0)
+
+    def refused(*arguments, **options):
+        raise OSError("read-only file system")
+
+    monkeypatch.setattr(cache.os, "utime", refused)
+    assert loaded(1.0) == (7.0, True)
+
+
 # The name of a kernel covers everything a result depends on; what the right-hand side reaches: test_fingerprint.py.
 
 
