@@ -18,6 +18,7 @@ class Status(enum.IntEnum):
     RAISED = 9  # the right-hand side raises an error in the next attempt, which plain Python makes to show it
 
     TIME_SPENT = 10  # the run has taken as many seconds as it may
+    NO_CONSISTENT_START = 11  # no state near the first one satisfies the algebraic equations, of a run or of a piece
 
     @property
     def word(self) -> str:

@@ -17,8 +17,8 @@ from matplotlib.figure import Figure  # noqa: E402
 
 # Returned by public functions to be handed to others: problems, methods, step sizes, networks. TnsParts is two numbers.
 INPUTS = {
-    "Controller", "JacobianOperator", "LearnedController", "Problem", "StabilisedMethod", "SwitchingMethod", "Wrt",
-    "Spec", "Monitor", "TnsParts",
+    "Controller", "JacobianOperator", "Problem", "StabilisedMethod", "SwitchingMethod", "Wrt", "Spec", "Monitor",
+    "TnsParts",
 }  # fmt: skip
 
 

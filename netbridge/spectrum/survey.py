@@ -64,7 +64,8 @@ def block_survey(
                  or torch.float64
     rows         how many output units "slices" looks at; all of them by default
     workers      processes, each with one thread; 1 works in this process
-    executor     any concurrent.futures executor, or a Dask client, instead of `workers` processes
+    executor     any concurrent.futures executor, or a Dask client, instead of `workers` processes; of threads one with
+                 one thread, as torch.fx changes how all modules of a process are called while it reads one
     cache        a folder that keeps every row under the digests of block and state; None keeps nothing. Several
                  surveys may share it at the same time
     on_progress  called with (rows done, rows in all) as the rows come in

@@ -5,6 +5,7 @@ N_a and N_b are another first value of gamma and beta, and no noise. Statistics 
 """
 
 import copy
+import math
 from typing import TypeVar
 
 import numpy as np
@@ -36,6 +37,9 @@ class NoisyNorm(nn.BatchNorm2d):
         super().__init__(channels, **options)
         if not (self.affine and self.track_running_stats) or self.momentum is None:
             raise ValueError("`options` must leave a NoisyNorm its scale and shift and running averages of statistics.")
+        pair = deviation if isinstance(deviation, tuple | list) else (deviation,) * 2
+        if len(pair) != 2 or not all(isinstance(one, int | float) and 0.0 <= one < math.inf for one in pair):
+            raise ValueError(f"`deviation` must be a number from 0 on, or a pair of them, got {deviation!r}.")
         self.scale, self.shift, self.deviation, self.at_test = float(scale), float(shift), deviation, at_test
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:

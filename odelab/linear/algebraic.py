@@ -19,6 +19,10 @@ DOUBTFUL = 1e6  # the same as SINGULAR where J is found by differences, whose er
 FEW = 3  # components that a message names
 
 
+class NoConsistentStart(ValueError):
+    """No state near the first one of a run satisfies the algebraic equations; the text says why."""
+
+
 class ConsistentStart(NamedTuple):
     """A state that satisfies the algebraic equations of a problem, as `odelab.consistent` returns it.
 
@@ -157,13 +161,13 @@ def solved(pencil: Pencil, t, u) -> tuple[np.ndarray, Inverse]:
         return now.u, inverses[0]
     f = rhs(t, now.u, problem.params)
     if not np.isfinite(f).all():
-        raise ValueError(
+        raise NoConsistentStart(
             f"the algebraic equations of {problem.name} cannot be solved from `u0`: its right-hand side returns "
             f"{f} at t = {t:g}, u = {now.u}."
         )
     if not now.moved and not pencil.has_index_one(inverses[0]):
-        raise ValueError(index_above_one(problem, inverses[0]))
-    raise ValueError(
+        raise NoConsistentStart(index_above_one(problem, inverses[0]))
+    raise NoConsistentStart(
         f"no state near `u0` was found that satisfies the algebraic equations of {problem.name} at t = {t:g}: Newton's "
         f"method ended at u = {now.u}, where they are off by {np.abs(pencil.reduce(f)).max():.3g}; give a `u0` nearer "
         "to it."

@@ -4,9 +4,11 @@ import dataclasses
 
 import numpy as np
 
+from odelab.linear.algebraic import NoConsistentStart
 from odelab.runs import diagnosis, events
 from odelab.runs.dense import Interpolant
 from odelab.runs.trajectory import Trajectory
+from odelab.status import Status
 
 APART = 4  # spacings of t: no nearer to a stop is the right-hand side asked, so that it is on one side of its jump
 SHORTEST = 16  # spacings of t: if an event changes the state again within this time, it would do so for ever
@@ -58,6 +60,10 @@ def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps, by
         if not pieces:
             raise
         status, message = "interrupted", diagnosis.interrupted(t)
+    except NoConsistentStart as reason:
+        if not pieces:
+            raise
+        status, message = Status.NO_CONSISTENT_START.word, str(reason)
     return join(problem, pieces, u, t_eval, dense, status, message, ending, by)
 
 

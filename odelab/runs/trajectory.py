@@ -67,7 +67,7 @@ class Trajectory(
     took           (m,), the name of the method that took each step, of a run of two methods (`odelab.auto`); else None
     turns          how often the method changed, an implicit step was tried, and was refused, of such a run; else None
     status         "ok", "event" (ended by one), "interrupted", or what went wrong: "max_steps", "time_limit",
-                   "step_too_small", "not_finite", "blow_up", "wrong_shape", "solver_failed"
+                   "step_too_small", "not_finite", "blow_up", "wrong_shape", "solver_failed", "no_consistent_start"
     error          (m,), the estimated error of each step over its tolerance; NaN for fixed steps
     problem        the `Problem`
     method         the method

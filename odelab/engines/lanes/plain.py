@@ -10,6 +10,7 @@ from odelab.engines.lanes.executors import put
 from odelab.engines.lanes.progress import nothing
 from odelab.engines.lanes.result import STATUSES, Found, empty_arrays
 from odelab.engines.lanes.runs import Runs
+from odelab.linear.algebraic import NoConsistentStart
 from odelab.runs.events import EventRecord, none_of
 from odelab.status import Status
 
@@ -41,7 +42,11 @@ def one_by_one(runs: Runs, engine: str, report) -> tuple[Found, str, list]:
             one = one.replace(t_span=span)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", DOUBT, RuntimeWarning)  # which is said once for all
-            run = solve(one, method, runs.controller, engine=engine, throw=False, **options)
+            try:
+                run = solve(one, method, runs.controller, engine=engine, throw=False, **options)
+            except NoConsistentStart:
+                found.statuses[i] = Status.NO_CONSISTENT_START
+                continue
         if run.status == "interrupted":
             break
         records[i] = run.events

@@ -1,10 +1,10 @@
 """Machine code on disk: a file for each kernel and the types of its arguments, in numba's own form.
 
 A file's name contains a digest of everything the machine code depends on, so nothing in the folder is ever out of date;
-the file begins with a digest of its content, so that nothing damaged is loaded. Loading machine code means executing
-it. It is therefore loaded only from a folder that belongs to this user, that nobody else can write to, and that nobody
-else can replace by another folder. Nothing here can make a run fail: where a file cannot be written, read or trusted,
-the kernel is compiled in memory.
+the file begins with a digest of its name and content, so that nothing damaged or renamed is loaded. Loading machine
+code means executing it. It is therefore loaded only from a folder that belongs to this user, that nobody else can write
+to, and that nobody else can replace by another folder. Nothing here can make a run fail: where a file cannot be
+written, read or trusted, the kernel is compiled in memory.
 
 Machine code of several processes meets in the one that loads it, and is linked there by names; `names_are_apart` sees
 to it that no two functions have the same.
@@ -72,7 +72,7 @@ class OnDisk:
             path = self.file(signature)
             if os.path.lexists(path) and is_private(path):
                 content = path.read_bytes()
-                if hashlib.sha256(content[DIGEST:]).digest() == content[:DIGEST]:
+                if content[:DIGEST] == seal(path, content[DIGEST:]):
                     with contextlib.suppress(OSError):  # of a file system that nobody can write to
                         os.utime(path)
                     context.refresh()
@@ -91,11 +91,16 @@ class OnDisk:
             make_folder(path.parent)
             if is_private(path):
                 content = dumps(compiled._reduce())
-                replace(path, hashlib.sha256(content).digest() + content)
+                replace(path, seal(path, content) + content)
                 prune(path.parent)
 
     def flush(self):
         """Called by numba where a function is compiled anew; the name of a kernel then changes."""
+
+
+def seal(path: Path, content: bytes) -> bytes:
+    """The digest with which a file begins."""
+    return hashlib.sha256(path.name.encode() + content).digest()
 
 
 @functools.cache

@@ -62,6 +62,12 @@ def test_statistics_are_those_of_the_clean_input():
     assert noisy.num_batches_tracked == norm.num_batches_tracked
 
 
+@pytest.mark.parametrize("deviation", [None, "0.1", -0.1, float("nan"), (0.1, 0.2, 0.3), (0.1, -0.2), (0.1, None)])
+def test_what_is_no_deviation_is_refused_before_anything_runs(deviation):
+    with pytest.raises(ValueError, match="`deviation` must be a number from 0 on, or a pair of them, got"):
+        nb.NoisyNorm(4, deviation=deviation)
+
+
 @pytest.mark.parametrize(
     ("asked", "deviations"), [(0.3, (0.3, 0.3)), ((0.1, 0.2), (0.1, 0.2)), ((0.2, 0.0), (0.2, 0.0))]
 )

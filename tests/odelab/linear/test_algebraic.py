@@ -107,7 +107,7 @@ def test_without_a_state_near_it_says_so():
     def impossible(t, u, params):
         return (u[1], u[1] * u[1] + 1.0)
 
-    for ask in (*ASKING, lambda problem: ol.ensemble(problem, ol.RODAS4, u0=[[1.0, 1.0]])):
+    for ask in ASKING:
         with pytest.raises(ValueError, match=r"no state near `u0`.*give a `u0` nearer to it"):
             ask(ol.Problem(impossible, [1.0, 1.0], (0.0, 1.0), mass=[1.0, 0.0]))
 
@@ -117,6 +117,33 @@ def test_without_a_state_near_it_says_so():
     for ask in ASKING:
         with pytest.raises(ValueError, match=r"cannot be solved from `u0`.*nan"):
             ask(ol.Problem(undefined, [1.0, -1.0], (0.0, 1.0), mass=[1.0, 0.0]))
+
+
+def rooted(t, u, params):
+    x, y = u
+    return (-y, y * y - (x if t < 0.5 else -x))
+
+
+@pytest.mark.parametrize("engine", ["auto", "python"])
+def test_a_run_of_an_ensemble_without_a_start_disturbs_no_other(engine):
+    problem = ol.Problem(rooted, [1.0, 1.0], (0.0, 0.25), mass=[1.0, 0.0])
+    starts = np.array([[1.0, 1.0], [-1.0, 1.0], [1.0, 0.0], [2.0, 1.0]])
+    runs = ol.ensemble(problem, ol.RODAS4, u0=starts, engine=engine)
+    assert runs.status.tolist() == ["ok", "no_consistent_start", "no_consistent_start", "ok"]
+    assert runs.t[1:3].tolist() == [0.0, 0.0]
+    np.testing.assert_array_equal(runs.u[1:3], starts[1:3])
+    others = ol.ensemble(problem, ol.RODAS4, u0=starts[[0, 3]], engine=engine)
+    np.testing.assert_array_equal(runs.u[[0, 3]], others.u)
+    assert "2 no_consistent_start (the first is run 1, at t = 0)" in runs.message
+
+
+def test_what_was_computed_is_there_where_no_start_is_found_behind_a_stop():
+    problem = ol.Problem(rooted, [1.0, 1.0], (0.0, 1.0), mass=[1.0, 0.0])
+    sol = ol.solve(problem, ol.RODAS4, tstops=[0.5], throw=False)
+    assert (sol.status, sol.step_t[-1]) == ("no_consistent_start", 0.5)
+    assert "at t = 0.5: Newton's method ended" in sol.message
+    with pytest.raises(ol.RunFailed, match="no state near"):
+        ol.solve(problem, ol.RODAS4, tstops=[0.5])
 
 
 def position(t, u, params):

@@ -76,6 +76,13 @@ def test_a_damaged_file_is_compiled_anew_and_put_right(here, damage):
     assert loaded(1.0) == (7.0, True)
 
 
+def test_a_file_under_the_name_of_another_is_not_taken_for_it(here):
+    loaded(1.0, "one")
+    (path,) = here.iterdir()
+    path.rename(path.with_name(path.name.replace("one", "two")))
+    assert loaded(2.0, "two") == (8.0, False)
+
+
 def test_a_folder_that_cannot_be_made_does_no_harm(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("ODELAB_CACHE", str(tmp_path / "file"))
