@@ -21,6 +21,7 @@ from netbridge.foreign.judging import Atom, Judging
 from netbridge.foreign.operations import Branch, Factor, Place, Product, Step, is_within
 
 LONGEST_SHORTCUT = 6  # operations: pool, pad, convolution, normalisation and some slicing
+MOST_TERMS = 100  # of stages that are taken apart, and the sums that they were; SSP-RK(10, 4) has 50
 WEIGHTED = set("linear conv1d conv2d conv3d conv_transpose2d matmul bmm mm addmm einsum bilinear embedding".split())  # noqa: SIM905
 
 
@@ -334,14 +335,14 @@ class Sums(Judging):
         None where they are not all evaluations of one function, with which they are steps of their own, and where a
         state is subtracted: y + 0.9 (y - x) is a momentum and no mean.
         """
+        if not any(term.leaf not in ends and self.summands(term.leaf) for term in terms) or self.is_long(terms, ends):
+            return None
         states: dict[tuple, list[Product]] = {}
         for term in terms:
             if term.leaf in ends or any(one.leaf in ends for one in self.terms(term, ends, whole=True)):
                 states.setdefault(self.key_of(term), []).append(term.factors)
         weights = [multiply({(): outer}, self.polynomial(products)) for products in states.values()]
         if any(weight and max(weight.values()) < 0.0 for weight in weights):
-            return None
-        if not any(term.leaf not in ends and self.summands(term.leaf) for term in terms):
             return None
         terms = self.terms_of(summands, ends, whole=True)
         total = self.polynomial(term.factors for term in terms if term.leaf in ends)
@@ -350,6 +351,20 @@ class Sums(Judging):
             return None
         around = {place for term in terms for place, *_ in term.around}
         return reading._replace(stages=tuple({self.resolve(self.source(place), layouts=True) for place in around}))
+
+    def is_long(self, terms: list[Term], ends: set[int]) -> bool:
+        """Would a normal form whose sums are all taken apart have more terms than any method has?
+
+        Where each state is a sum of two earlier ones their number doubles from state to state.
+        """
+        waiting = [term.leaf for term in terms]
+        for _ in range(MOST_TERMS):
+            if not waiting:
+                return False
+            i = waiting.pop()
+            summands = [] if i in ends else self.summands(i)
+            waiting += [term.leaf for summand in summands for term in self.terms(summand, ends, deep=False)]
+        return bool(waiting)
 
     def is_multiple(self, terms: list[Term], ends: set[int]) -> bool:
         """Is a sum the state times something that is not computed from it, as 0.5 x + x and g x + (1 - g) x are?"""

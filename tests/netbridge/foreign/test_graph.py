@@ -511,3 +511,22 @@ def test_what_subtracts_an_earlier_state_is_no_mean_of_stages(move):
     torch.manual_seed(0)
     record = nb.trace(Shared(), torch.randn(3, 6))
     np.testing.assert_allclose(record.step_sizes, 0.5 * np.ones((3, 3)))
+
+
+@pytest.mark.filterwarnings("ignore:behind the sums")
+def test_a_long_run_of_means_is_read_step_by_step():
+    """Each state is a mean of two earlier ones: taken apart whole, its terms double in number from state to state."""
+
+    class Means(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.f = nn.Linear(6, 6)
+
+        def forward(self, x):
+            before, x = x, x + torch.tanh(self.f(x))
+            for _ in range(13):
+                before, x = x, 0.5 * before + 0.5 * (x + torch.tanh(self.f(x)))
+            return x
+
+    torch.manual_seed(0)
+    assert len(nb.trace(Means(), torch.randn(3, 6)).names) == 14
