@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,6 +122,11 @@ def fixed(h: float) -> Controller:
     >>> ol.solve(ol.problems.van_der_pol(), ol.RK4, ol.fixed(0.01)).status
     'ok'
     """
+    return made_once(fixed_of, h)
+
+
+@functools.lru_cache(maxsize=64, typed=True)
+def fixed_of(h) -> Controller:
     if not (is_real_number(h) and math.isfinite(h) and h > 0):
         raise ValueError(f"`h` must be a positive, finite step size, got {h!r}; the direction comes from `t_span`.")
     size = float(h)
@@ -157,6 +162,11 @@ def listed(ends: Any) -> Controller:
     return Controller(control.propose_listed, control.accept_listed, start, name=name, ends=times)
 
 
+def made_once(make: Any, *arguments) -> Controller:
+    """The same controller for the same arguments, as problems remember their kernels by it; rows are no keys."""
+    return (make if all(isinstance(one, Hashable) for one in arguments) else make.__wrapped__)(*arguments)
+
+
 def ends_within(ends: np.ndarray, t0: float, t1: float) -> np.ndarray:
     """The ends of the steps of a run from t0 to t1: the listed times between them, and t1."""
     between = np.sort(ends[(ends - t0) * (ends - t1) < 0.0])
@@ -186,6 +196,11 @@ def adaptive(
     >>> ol.adaptive(1e-8, law="pid")
     adaptive(rtol=1e-08, atol=1e-09, law='h312pid')
     """
+    return made_once(adaptive_of, rtol, atol, law, first_step, max_step)
+
+
+@functools.lru_cache(maxsize=64, typed=True)
+def adaptive_of(rtol, atol, law, first_step, max_step) -> Controller:
     rtol, atol = checked_tolerances(rtol, atol)
     chosen = law_named("pi42" if law is None else law)
     for argument, value in (("first_step", 1.0 if first_step is None else first_step), ("max_step", max_step)):

@@ -246,3 +246,14 @@ def test_a_recorded_controller_replays():
     sizes = (0.5, 0.25, 1.25)
     run = ol.solve(CIRCLE.replace(t_span=(0.0, 2.0)), ol.RK4, replayed(sizes), engine="python")
     assert run.h.tolist() == list(sizes)
+
+
+def test_the_same_arguments_give_the_same_controller_and_rows_one_of_their_own():
+    """Problems remember kernels by the controller: a call that writes it out each time is as short as another."""
+    assert ol.adaptive(1e-5, 1e-8) is ol.adaptive(1e-5, 1e-8)
+    assert ol.fixed(0.1) is ol.fixed(0.1)
+    assert ol.adaptive(1e-5, 1e-8, max_step=1) is not ol.adaptive(1e-5, 1e-8)
+    rows = [np.array([1e-8, 1e-7]) for _ in range(2)]
+    first, other = (ol.adaptive(1e-5, row) for row in rows)
+    rows[0][:] = 1.0
+    assert np.array_equal(first.atol, other.atol)
