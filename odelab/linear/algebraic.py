@@ -165,12 +165,12 @@ def solved(pencil: Pencil, t, u) -> tuple[np.ndarray, Inverse]:
             f"the algebraic equations of {problem.name} cannot be solved from `u0`: its right-hand side returns "
             f"{f} at t = {t:g}, u = {now.u}."
         )
-    if not now.moved and not pencil.has_index_one(inverses[0]):
+    off = np.abs(pencil.reduce(f)).max()
+    if not (now.moved and off) and not pencil.has_index_one(inverses[0]):
         raise NoConsistentStart(index_above_one(problem, inverses[0]))
     raise NoConsistentStart(
         f"no state near `u0` was found that satisfies the algebraic equations of {problem.name} at t = {t:g}: Newton's "
-        f"method ended at u = {now.u}, where they are off by {np.abs(pencil.reduce(f)).max():.3g}; give a `u0` nearer "
-        "to it."
+        f"method ended at u = {now.u}, where they are off by {off:.3g}; give a `u0` nearer to it."
     )
 
 

@@ -4,12 +4,14 @@ The verdict on a run depends on its own numbers alone, not on how many other run
 """
 
 import contextlib
+from typing import Any
 
 import numpy as np
 
 from odelab.engines.lanes.result import Found
 from odelab.engines.lanes.runs import Runs
 from odelab.runs.dense import rhs_of_columns
+from odelab.runs.diagnosis import insoluble_message
 from odelab.runs.failures import AHEAD, first_failures, has_blown_up, statuses_of
 from odelab.status import Status
 
@@ -37,6 +39,11 @@ def diagnose(found: Found, runs: Runs):
             failed, overflowed = failures(problem, runs.method, t, u, params, step, (1,) if gave_up else AHEAD)
             grown = has_blown_up(starts[some].T, u)
             causes = statuses_of(grown, failed, overflowed, gave_up)
+            for k in np.flatnonzero(causes == Status.STEP_LOST) if runs.method.needs_jacobian and not gave_up else ():
+                own: Any = {} if sets is None else {"params": tuple(sets[some[k]].tolist())}
+                one = problem.piece(*problem.t_span, problem.u0, **own)
+                if insoluble_message(one, float(t[k]), u[:, k], runs.method.gamma * step[k]):
+                    causes[k] = Status.NOT_FINITE
             unexplained = gave_up & (causes == Status.STEP_LOST)  # fixed steps are not lost: they may refuse themselves
             found.statuses[some] = np.where(unexplained, found.statuses[some], causes)
 

@@ -119,6 +119,13 @@ def test_without_a_state_near_it_says_so():
             ask(ol.Problem(undefined, [1.0, -1.0], (0.0, 1.0), mass=[1.0, 0.0]))
 
 
+def test_a_state_that_satisfies_equations_without_a_derivative_is_not_said_to_be_missing():
+    problem = ol.Problem(lambda t, u, params: (-u[1], abs(u[1] - u[0])), [1.0, 2.0], (0.0, 1.0), mass=[1.0, 0.0])
+    for ask in ASKING:
+        with pytest.raises(ValueError, match=r"singular \(condition inf"):
+            ask(problem)
+
+
 def rooted(t, u, params):
     x, y = u
     return (-y, y * y - (x if t < 0.5 else -x))

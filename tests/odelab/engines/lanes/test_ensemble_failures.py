@@ -267,3 +267,14 @@ def test_no_array_of_one_state_is_asked_for():
         told(watched, t[:count], ends[:count], sets[:count], TIGHT)
     assert (2, 12) in shapes
     assert (2, 1) not in shapes
+
+
+@pytest.mark.parametrize("sets", [None, [[1.0], [2.0], [3.0]]])
+def test_a_jacobian_that_is_not_finite_is_the_cause_as_it_is_alone(sets):
+    problem = ol.Problem(lambda t, u, params: (-params[0] * ol.maths.sqrt(u[0]),), [1.0], (0.0, 0.1), (1.0,))
+    starts = np.array([[1.0], [0.0], [2.0]])
+    runs = ol.ensemble(problem, ol.RODAS4, u0=starts, params=sets)
+    assert runs.engine == "compiled"
+    own = [problem.params] * 3 if sets is None else sets
+    for status, u0, params in zip(runs.status, starts, own, strict=True):
+        assert status == ol.solve(problem.replace(u0=u0, params=params), ol.RODAS4, throw=False).status
