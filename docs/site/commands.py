@@ -67,8 +67,8 @@ def commands() -> list[str]:
 
 def parser_of(name: str) -> tuple[argparse.ArgumentParser, str]:
     """The parser of a command, and what its module says of it."""
-    folder = ROOT / name.replace(".", "/")
-    module = importlib.import_module(f"{name}.__main__" if folder.is_dir() else name)
+    is_package = (ROOT / name.replace(".", "/") / "__init__.py").is_file()  # a folder of old bytecode is none
+    module = importlib.import_module(f"{name}.__main__" if is_package else name)
     if name.startswith("studies."):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of tyro, for a parser that is not run
