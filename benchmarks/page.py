@@ -66,8 +66,8 @@ them are reached (`SUNDIALS=FOLDER` takes the libraries in a folder; 2026-11-19)
 gives the same errors in a third of the time. An attempt of odelab's takes 80 to 210 ns for n <= 8, no more than C
 takes for the same method, so that only fewer attempts would help; and a call costs what **fixed** says before it solves
 anything.""",
-    "stiff/algebraic": """Kernels find the consistent start of a run themselves since 2026-11-20; at commit 27b58c6a and
-before, plain Python found it, which took 0.7 ms of each call.""",
+    "stiff/algebraic": """Kernels find the consistent start of a run themselves since 2026-11-20; before,
+plain Python found it, which took 0.7 ms of each call.""",
     "stiff/proportion": """HIRES is steeper: its errors fall from 2e-5 at rtol 1e-3 to 1e-12 at 1e-10. E5 has nine
 tolerances only, and at the sharpest its errors are not far from the rounding of its data, whose rates span twenty
 decades: with rates that differ in their last bits alone the slopes of RODAS4 are 1.27 on average, those of RODAS5P
@@ -178,18 +178,17 @@ def conditions(record: Record) -> str:
 
 
 def chapter(page: str, parts: dict[str, Part]) -> str:
-    """The table of a page, then what was missed, what has no ratio, and why."""
+    """Of each section of a page its table, then what was missed, what has no ratio, and why."""
     command = "benchmarks.net" if page == "networks" else f"benchmarks.ode{'' if page == 'equations' else f' --{page}'}"
-    lines, notes = [f"`python -m {command}`, with `--only` and one of the names in front:\n", TABLE], []
+    lines = [f"`python -m {command}`, with `--only` and the name of a section:", ""]
     for name, part in parts.items():
-        lines.append(f"| **{name}**: {part.title} | | | | |")
         groups = split(part.rows)
         told = ([row for row in group if row.verdict not in UNTOLD] for group in groups)
-        lines += [line(group) for group in told if group]
+        table = [line(group) for group in told if group]
         said = [*works(groups), *missed(groups), *unknown(part.rows), WHY.get(f"{page}/{name}", "").replace("\n", " ")]
-        if any(said):
-            notes.append(f"- **{name}**: {' '.join(filter(None, said))}")
-    return "\n".join([*lines, "", *notes, ""])
+        lines += [f"### {name}", "", part.title, "", *([TABLE, *table, ""] if table else [])]
+        lines += [" ".join(filter(None, said)), ""] if any(said) else []
+    return "\n".join(lines)
 
 
 def base(name: str) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -101,9 +102,8 @@ def test_the_page_names_every_goal_that_was_missed():
     record, said = records.load(page.newest()), page.PAGE.read_text()
     for name, found in record.parts.items():
         late = [row for row in found.rows if row.verdict == MISSED]
-        lines = [
-            line for line in said.splitlines() if line.startswith(f"- **{name.split('/')[1]}**") and "Missed" in line
-        ]
+        below = [text for text in re.split(r"^##", said, flags=re.M) if text.startswith(f"# {name.split('/')[1]}\n")]
+        lines = [line for text in below for line in text.splitlines() if "Missed" in line]
         for row in late:
             words = page.WORD.split(row.work)
             assert any(all(word in line or word == row.name for word in words) for line in lines), row.work
