@@ -163,7 +163,8 @@ def conditions(record: Record) -> str:
             versions[name].add(version)
     loads = [load for part in record.parts.values() for load in part.load]
     minutes = sum(part.minutes for part in record.parts.values())
-    said = f"{record.machine}; " + "; ".join(f"{group}: {count} section{'s' * (count > 1)}" for group, count in groups.items())
+    counts = (f"{group}: {count} section{'s' * (count > 1)}" for group, count in groups.items())
+    said = f"{record.machine}; {'; '.join(counts)}"
     said += f"; {minutes:.0f} minutes of processor time. With "
     said += ", ".join(f"{name} {' and '.join(sorted(found))}" for name, found in versions.items()) + "."
     if max(loads) > BUSY:
