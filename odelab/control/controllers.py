@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from odelab.control.laws import Law, law_named
 
 SET_POINT = 0.9  # theta: the law aims at an error of theta^k times the tolerance; with 1 it would reject many steps
 SMALLEST_RTOL = 100 * float(np.finfo(float).eps)
+KEYS = frozenset((int, float, np.float64, str, type(None)))  # types of arguments that nobody can change
 
 
 class Start(NamedTuple):
@@ -163,8 +164,11 @@ def listed(ends: Any) -> Controller:
 
 
 def made_once(make: Any, *arguments) -> Controller:
-    """The same controller for the same arguments, as problems remember their kernels by it; rows are no keys."""
-    return (make if all(isinstance(one, Hashable) for one in arguments) else make.__wrapped__)(*arguments)
+    """The same controller for the same numbers and names, as problems remember their kernels by it.
+
+    What else may be given, such as rows and tensors, can change afterwards, and makes a controller of its own.
+    """
+    return (make if KEYS.issuperset(map(type, arguments)) else make.__wrapped__)(*arguments)
 
 
 def ends_within(ends: np.ndarray, t0: float, t1: float) -> np.ndarray:

@@ -257,3 +257,24 @@ def test_the_same_arguments_give_the_same_controller_and_rows_one_of_their_own()
     first, other = (ol.adaptive(1e-5, row) for row in rows)
     rows[0][:] = 1.0
     assert np.array_equal(first.atol, other.atol)
+
+
+class HashableRow:
+    """A row of numbers as other libraries have them: equal to nothing else, and changed in place."""
+
+    def __init__(self, numbers):
+        self.numbers = np.array(numbers)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.numbers.astype(dtype or float)
+
+
+def test_what_may_change_makes_a_controller_of_its_own():
+    """Objects that can be asked for their hash and change all the same, and a law whose exponents are a list."""
+    row = HashableRow([1e-8, 1e-7])
+    before = ol.adaptive(1e-5, row)
+    row.numbers[0] = 1e-3
+    assert ol.adaptive(1e-5, row).atol.tolist() == [1e-3, 1e-7]
+    assert before.atol.tolist() == [1e-8, 1e-7]
+    assert ol.adaptive(1e-5, law=ol.Law("mine", b=[0.5, -0.25])).law.name == "mine"
+    assert ol.adaptive(1e-5, (np.array(1e-8), 1e-7)).atol.tolist() == [1e-8, 1e-7]
