@@ -8,15 +8,15 @@ odelab's is wrong, whatever the times; a missed goal is shown and is no failure.
 import sys
 
 from benchmarks.harness import command
-from benchmarks.ode import auto_works, doctor_works, processor_works, sensitivity_works, stiff_works, works
+from benchmarks.ode.works import auto, doctor, equations, processor, sensitivities, stiff
 
 PAGES = {
-    "equations": works,
-    "stiff": stiff_works,
-    "sensitivities": sensitivity_works,
-    "auto": auto_works,
-    "doctor": doctor_works,
-    "processor": processor_works,
+    "equations": equations,
+    "stiff": stiff,
+    "sensitivities": sensitivities,
+    "auto": auto,
+    "doctor": doctor,
+    "processor": processor,
 }
 
 
@@ -28,7 +28,7 @@ def main(arguments=None) -> int:
     for name in list(PAGES)[1:]:
         parser.add_argument(f"--{name}", action="store_true", help=f"the sections on {name} instead of the others")
     options = parser.parse_args(arguments)
-    return command.run(page, options, sections, works.Size(options.quick))
+    return command.run(page, options, sections, equations.Size(options.quick))
 
 
 if __name__ == "__main__":

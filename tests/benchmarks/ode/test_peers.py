@@ -8,10 +8,10 @@ from scipy.linalg import expm
 
 import odelab as ol
 from benchmarks.ode import cases, contestants
-from benchmarks.ode import sensitivity_works as works
 from benchmarks.ode.peers import PEERS, peer
 from benchmarks.ode.peers.diffsol_peer import Text
 from benchmarks.ode.peers.heyoka_peer import batches
+from benchmarks.ode.works import sensitivities as works
 
 LIBRARIES = {n: n for n in ("scipy", "torchdiffeq", "diffrax", "torchode", "numbalsoda", "heyoka")}
 LIBRARIES |= {"sundae": "sksundae", "diffsol": "pydiffsol", "cyrk": "CyRK", "casadi": "casadi"}

@@ -15,9 +15,9 @@ import numpy as np
 import odelab as ol
 from benchmarks.harness.rows import Row, at_most, below
 from benchmarks.harness.timing import EQUAL_FACTOR
-from benchmarks.ode import works
-from benchmarks.ode.auto_works import TINY
 from benchmarks.ode.literature import literature
+from benchmarks.ode.works import equations
+from benchmarks.ode.works.auto import TINY
 from odelab.doctor.costs import ALIKE, Exactness
 from odelab.experiments.clock import interleave, measure
 
@@ -110,7 +110,7 @@ def run_of(problem, method, controller, **how):
         return ol.solve(problem, method, controller, throw=False, max_steps=10**7, **how)
 
 
-def judged(found: Iterable[tuple[str, ol.Problem, float]], size: works.Size) -> Iterable[Row]:
+def judged(found: Iterable[tuple[str, ol.Problem, float]], size: equations.Size) -> Iterable[Row]:
     """A row per problem and tolerance, and one that sums them up."""
     ratios = []
     for name, problem, smallest in list(found)[: 4 if size.quick else None]:
@@ -125,17 +125,17 @@ def judged(found: Iterable[tuple[str, ol.Problem, float]], size: works.Size) -> 
     yield Row("good advice", "odelab.diagnose", "", share, goal=below(100.0, least=95.0), unit="%")
 
 
-def catalogue(size: works.Size) -> Iterable[Row]:
+def catalogue(size: equations.Size) -> Iterable[Row]:
     """The advice on the small problems of the catalogue."""
     found = ((name, factory(), TINY.get(name, 1.0)) for name, factory in ol.problems.catalogue().items())
     yield from judged((one for one in found if one[1].size <= SMALL), size)
 
 
-def elsewhere(size: works.Size) -> Iterable[Row]:
+def elsewhere(size: equations.Size) -> Iterable[Row]:
     """The advice on thirty problems of the literature that are not in the catalogue."""
     yield from judged(((name, *known) for name, known in literature().items()), size)
 
 
-SECTIONS: dict[str, Callable[[works.Size], Iterable[Row]]] = {
+SECTIONS: dict[str, Callable[[equations.Size], Iterable[Row]]] = {
     section.__name__: section for section in (elsewhere, catalogue)
 }

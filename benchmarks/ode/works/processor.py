@@ -13,7 +13,8 @@ import numpy as np
 
 from benchmarks.harness.rows import Row
 from benchmarks.harness.timing import Contestant
-from benchmarks.ode import reference_c, works
+from benchmarks.ode import reference_c
+from benchmarks.ode.works import equations
 from odelab.experiments.clock import quartiles
 
 OPERATIONS = ("multiply_add", "divide", "root", "exponential")
@@ -38,7 +39,7 @@ print(json.dumps([case.label, *map(statistics.median, times), ratios(*times), *e
 """
 
 
-def arithmetic(size: works.Size) -> Iterable[Row]:
+def arithmetic(size: equations.Size) -> Iterable[Row]:
     """In C: an operation that waits for the one before, as in a scalar run, against 64 that do not, as in lanes."""
     for name in OPERATIONS if reference_c.scalar_compiler() else ():
         alone, together = (costs(name, way) for way in ("one_after_the_other", "side_by_side"))
@@ -65,7 +66,7 @@ def nanoseconds(row: Row) -> Row:
     return dataclasses.replace(row, ours=ours, theirs=theirs, unit="ns")
 
 
-def width(size: works.Size) -> Iterable[Row]:
+def width(size: equations.Size) -> Iterable[Row]:
     """The same runs in lanes with kernels for processors with shorter vectors (ODELAB_PROCESSOR), against scalar C."""
     for place in (0, 1):
         for name, words in PROCESSORS.items():
@@ -79,6 +80,6 @@ def width(size: works.Size) -> Iterable[Row]:
             )  # fmt: skip
 
 
-SECTIONS: dict[str, Callable[[works.Size], Iterable[Row]]] = {
+SECTIONS: dict[str, Callable[[equations.Size], Iterable[Row]]] = {
     section.__name__: section for section in (arithmetic, width)
 }

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import odelab as ol
-from benchmarks.ode import doctor_works
 from benchmarks.ode.literature import literature
+from benchmarks.ode.works import doctor
 from odelab.doctor.costs import ALIKE, Exactness
 
 # Ends as published, or by exact solutions.
@@ -39,19 +39,19 @@ def test_ends_are_those_that_are_known(name):
 
 def test_the_cheapest_run_of_a_method_makes_the_error():
     problem = literature()["DETEST B1, populations"].problem
-    t, u = doctor_works.reference(problem, 1e-5, 1e-8)
+    t, u = doctor.reference(problem, 1e-5, 1e-8)
     sharp = ol.solve(problem, ol.DOP853, ol.adaptive(1e-12, 1e-14), t_eval=t, t_eval_by="step").u
     np.testing.assert_allclose(u, sharp, rtol=1e-7)
     exact = Exactness(t, u, 1e-5, 1e-8)
-    goal = doctor_works.error_of(problem, ol.AUTO, ol.adaptive(1e-5, 1e-8), exact)
+    goal = doctor.error_of(problem, ol.AUTO, ol.adaptive(1e-5, 1e-8), exact)
     for method in (ol.BS32, ol.RODAS4):
-        _, _, controller = doctor_works.cheapest(problem, method, 1e-5, 1e-8, exact, goal)
-        assert doctor_works.error_of(problem, method, controller, exact) <= ALIKE * goal
+        _, _, controller = doctor.cheapest(problem, method, 1e-5, 1e-8, exact, goal)
+        assert doctor.error_of(problem, method, controller, exact) <= ALIKE * goal
 
 
 @pytest.mark.slow
 def test_advice_is_set_against_the_best_of_all_methods():
-    found = doctor_works.judge(literature()["STIFF D4"].problem, 1e-4, 1e-12)
+    found = doctor.judge(literature()["STIFF D4"].problem, 1e-4, 1e-12)
     assert found.ratio >= 1.0
     assert found.seconds[0] == pytest.approx(found.ratio * found.seconds[1])
     assert "DOPRI5" not in (found.advised, found.best)  # whose steps stability limits

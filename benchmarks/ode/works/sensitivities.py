@@ -12,8 +12,9 @@ import numpy as np
 import odelab as ol
 from benchmarks.harness.rows import Goal, Row, at_least
 from benchmarks.harness.timing import Contestant
-from benchmarks.ode import contestants, stiff_cases, works
+from benchmarks.ode import contestants, stiff_cases
 from benchmarks.ode.peers import peer
+from benchmarks.ode.works import equations
 
 TINY = 1e-30  # times i: a complex increment, whose derivative has no error of differences
 
@@ -99,7 +100,7 @@ COMPILED = (("diffsol", "tsit45", "bdf"), ("casadi", "adams", "bdf"))  # methods
 OTHERS = (("diffrax", "Dopri5", "Kvaerno5"), ("torchdiffeq", "dopri5", ""), ("scipy", "RK45", "LSODA"))
 
 
-def sensitivities(size: works.Size) -> Iterable[Row]:
+def sensitivities(size: equations.Size) -> Iterable[Row]:
     """The derivatives of the end by all parameters, with the run, at equal error; every call with its fixed cost."""
     for case in problems(size.quick):
         for wanted, peers in ((1e-4, COMPILED),) if case.large else ((1e-4, COMPILED + OTHERS), (1e-6, COMPILED)):
@@ -132,4 +133,4 @@ def coarsest(build: Callable[[float], Contestant], wanted: float) -> Contestant:
     return contestants.coarsest(build, wanted, contestants.SHARP)
 
 
-SECTIONS: dict[str, Callable[[works.Size], Iterable[Row]]] = {"sensitivities": sensitivities}
+SECTIONS: dict[str, Callable[[equations.Size], Iterable[Row]]] = {"sensitivities": sensitivities}

@@ -9,7 +9,7 @@ import numpy as np
 
 import odelab as ol
 from benchmarks.harness.rows import Row, at_most
-from benchmarks.ode import works
+from benchmarks.ode.works import equations
 from odelab.experiments.clock import interleave
 from odelab.linear.colouring import colour_columns
 
@@ -27,7 +27,7 @@ MIXED = (0.1, 1000.0, 50.0)
 RUNS, BUDGET = 4_000, 20_000  # of an ensemble, and the attempts of a run, after which its method is no contestant
 
 
-def evaluations(size: works.Size) -> Iterable[Row]:
+def evaluations(size: equations.Size) -> Iterable[Row]:
     """AUTO over the catalogue against the better of DOPRI5 and RODAS4, in evaluations; the goals are at the end.
 
     A Jacobian counts as one evaluation per column, or per colour of its columns for systems by lines.
@@ -55,7 +55,7 @@ def work_of(problem, method, atol: float) -> float:
     return float(sol.evaluations + sol.jacobians * columns) if sol.ok else np.inf
 
 
-def times(size: works.Size) -> Iterable[Row]:
+def times(size: equations.Size) -> Iterable[Row]:
     """AUTO over the small problems of the catalogue at three tolerances, in processor time of later calls."""
     ratios = []
     small = {name: problem for name, problem in problems() if problem.size <= SMALL}
@@ -69,13 +69,13 @@ def times(size: works.Size) -> Iterable[Row]:
     yield from summary(ratios, 1.0, 1.15)
 
 
-def grid(size: works.Size) -> Iterable[Row]:
+def grid(size: equations.Size) -> Iterable[Row]:
     """Two reacting fields on a grid (Gray and Scott), which linear systems make dear."""
     points = 50 if size.quick else FIELDS
     yield timed(f"two fields, {points} x {points}", fields(points), ol.adaptive(1e-4, 1e-6), 60.0, at_most(1.5), False)
 
 
-def ensembles(size: works.Size) -> Iterable[Row]:
+def ensembles(size: equations.Size) -> Iterable[Row]:
     """AUTO in lanes over ranges of van der Pol's mu, against the better of its methods for all runs, and for each."""
     count, seconds = RUNS // 10 if size.quick else RUNS, size.seconds / 2.0
     for first, last, end in (*BANDS, MIXED):
@@ -166,6 +166,6 @@ def summary(ratios: list[float], middle: float, worst: float) -> Iterable[Row]:
         yield Row(f"{word} of all", "odelab AUTO", "the better", found, 1.0, found, goal=at_most(limit), unit="")
 
 
-SECTIONS: dict[str, Callable[[works.Size], Iterable[Row]]] = {
+SECTIONS: dict[str, Callable[[equations.Size], Iterable[Row]]] = {
     section.__name__: section for section in (evaluations, times, ensembles, grid)
 }

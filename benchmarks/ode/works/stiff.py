@@ -10,9 +10,10 @@ import numpy as np
 import odelab as ol
 from benchmarks.harness.rows import Goal, Row, at_least, at_most, below
 from benchmarks.harness.timing import Contestant, check
-from benchmarks.ode import cases, contestants, stiff_c, stiff_cases, works
+from benchmarks.ode import cases, contestants, stiff_c, stiff_cases
 from benchmarks.ode.peers import peer
 from benchmarks.ode.reference_c import NoCompiler
+from benchmarks.ode.works import equations
 
 METHODS = ("RODAS4", "RODAS5P")
 
@@ -68,11 +69,11 @@ def best(case: stiff_cases.Stiff, wanted: float, methods=METHODS) -> Contestant:
     return min((coarsest(functools.partial(ours, case, method), wanted) for method in methods), key=contestants.seconds)
 
 
-def compare(size: works.Size, *arguments, **options) -> list[Row]:
+def compare(size: equations.Size, *arguments, **options) -> list[Row]:
     return size.compare(*arguments, **{"seconds": 0.25 * size.seconds, **options})
 
 
-def kernels(size: works.Size) -> Iterable[Row]:
+def kernels(size: equations.Size) -> Iterable[Row]:
     """One run against scalar C of the same method, law and tolerance; the fixed cost of a call is taken off."""
     for case in stiff_cases.singles(size.quick):
         for method in METHODS:
@@ -82,14 +83,14 @@ def kernels(size: works.Size) -> Iterable[Row]:
             yield from compare(size, f"{case.label}, {method}", mine, theirs, allowed=1e-2, equal=float("inf"))
 
 
-def fixed(size: works.Size) -> Iterable[Row]:
+def fixed(size: equations.Size) -> Iterable[Row]:
     """What a call of `ol.solve` costs before it solves anything."""
     for case in stiff_cases.singles(size.quick)[:2]:
         start = Contestant("odelab", ours(case, "RODAS4", 1e-6).fixed, warm=ours(case, "RODAS4", 1e-6).fixed)
-        yield from compare(size, f"fixed cost of a call, {case.key}", start, {works.NOBODY: below(45.0)}, unit="us")
+        yield from compare(size, f"fixed cost of a call, {case.key}", start, {equations.NOBODY: below(45.0)}, unit="us")
 
 
-def cvode(size: works.Size) -> Iterable[Row]:
+def cvode(size: equations.Size) -> Iterable[Row]:
     """Against CVODE in C (BDF, dense, exact Jacobian) at equal error: through `ol.solve`, and the kernel's time."""
     for case in stiff_cases.singles(size.quick):
         for wanted, goal in ((1e-4, 7.0),) if size.quick else ((1e-4, 7.0), (1e-6, 10.0)):
@@ -116,7 +117,7 @@ LIBRARIES = (
 )
 
 
-def libraries(size: works.Size) -> Iterable[Row]:
+def libraries(size: equations.Size) -> Iterable[Row]:
     """Against other libraries at an error of 1e-5, every call with its fixed cost; the goals are for the medians."""
     ratios: dict[int, list[float]] = {}
     for case in stiff_cases.singles(size.quick):
@@ -136,7 +137,7 @@ def libraries(size: works.Size) -> Iterable[Row]:
             yield Row("median of the above", "odelab", f"{name} {method}", middle, 1.0, middle, goal=limit, unit="")
 
 
-def algebraic(size: works.Size) -> Iterable[Row]:
+def algebraic(size: equations.Size) -> Iterable[Row]:
     """Robertson's reactions with an algebraic equation, at equal error, every call with its fixed cost."""
     case = stiff_cases.stiff("Robertson with an algebraic equation, to 1e5", "robertson_dae", 1e5, 1e-4)
     for wanted in (1e-4,) if size.quick else (1e-4, 1e-6):
@@ -149,7 +150,7 @@ def algebraic(size: works.Size) -> Iterable[Row]:
             )  # fmt: skip
 
 
-def ensembles(size: works.Size) -> Iterable[Row]:
+def ensembles(size: equations.Size) -> Iterable[Row]:
     """Many runs in lanes on one thread, against scalar C of the same method, and against CVODE in a C loop."""
     for case, goal in stiff_cases.ensembles(size.runs):
         for method in METHODS[:1]:
@@ -180,7 +181,7 @@ def ensemble_in_c(case: cases.Ensemble, method: str, cvode: bool = False) -> Con
     return Contestant(label, lambda: run().u, some.error, per=len(some.u0) / len(case.u0))
 
 
-def lines(size: works.Size) -> Iterable[Row]:
+def lines(size: equations.Size) -> Iterable[Row]:
     """The Brusselator by lines at an error of 1e-4: against SciPy's BDF with the exact sparse Jacobian, and RKC2.
 
     It is written as a loop, and then in arithmetic of whole arrays, without a Jacobian, which runs in plain Python.
@@ -188,11 +189,11 @@ def lines(size: works.Size) -> Iterable[Row]:
     for points, end in ((100, 1.0),) if size.quick else ((2000, 1.0), (2000, 10.0)):
         case, wanted = cases.brusselator(points, end), 1e-4
         mine = coarsest_on_lines(case, wanted, "compiled")
-        bdf = works.coarsest_bdf(case, "jac", wanted)
-        others = {bdf: at_least(6), works.our_coarsest(case, "RKC2", wanted): None}
+        bdf = equations.coarsest_bdf(case, "jac", wanted)
+        others = {bdf: at_least(6), equations.our_coarsest(case, "RKC2", wanted): None}
         if end > 1.0:
             others = dict(zip(others, (at_least(6), at_least(3)), strict=True))
-        title = f"{works.grid_label(case)} to 1e-4"
+        title = f"{equations.grid_label(case)} to 1e-4"
         yield from compare(size, title, mine, others, allowed=wanted, equal=float("inf"), rounds=5)
         problem = case.problem
         rhs: Any = problem.rhs
@@ -212,7 +213,7 @@ def coarsest_on_lines(case: cases.Grid, wanted: float, engine: str) -> Contestan
     return min(found, key=contestants.seconds)
 
 
-def proportion(size: works.Size) -> Iterable[Row]:
+def proportion(size: equations.Size) -> Iterable[Row]:
     """Do errors follow the tolerance? The slope of log error over log rtol, 1e-3 to 1e-10, and the scatter about it.
 
     The scatter is the root mean square, in decades. E5 goes to 1e-7: its published data have no more digits.
@@ -241,6 +242,6 @@ def line_through(x, y) -> tuple[float, float]:
     return float(slope), float(np.sqrt(np.mean((y - slope * x - offset) ** 2)))
 
 
-SECTIONS: dict[str, Callable[[works.Size], Iterable[Row]]] = {
+SECTIONS: dict[str, Callable[[equations.Size], Iterable[Row]]] = {
     section.__name__: section for section in (kernels, fixed, cvode, libraries, algebraic, ensembles, lines, proportion)
 }

@@ -5,17 +5,18 @@ import pytest
 
 import odelab as ol
 from benchmarks.harness.rows import below
-from benchmarks.ode import stiff_cases, stiff_works
+from benchmarks.ode import stiff_cases
+from benchmarks.ode.works import stiff
 
 SINGLES = stiff_cases.singles()
 
 
 def test_a_line_goes_through_points_on_it_and_the_scatter_is_their_distance():
     x = np.linspace(-10.0, -3.0, 15)
-    slope, scatter = stiff_works.line_through(x, 0.9 * x - 1.0)
+    slope, scatter = stiff.line_through(x, 0.9 * x - 1.0)
     assert slope == pytest.approx(0.9)
     assert scatter < 1e-12
-    _, scatter = stiff_works.line_through(x, 0.9 * x + 0.3 * (-1.0) ** np.arange(15))
+    _, scatter = stiff.line_through(x, 0.9 * x + 0.3 * (-1.0) ** np.arange(15))
     assert scatter == pytest.approx(0.3, rel=0.05)
 
 
@@ -35,7 +36,7 @@ def proportion(case, method, params) -> tuple[float, float]:
         )
         for rtol in rtols.tolist()
     ]
-    return stiff_works.line_through(np.log10(rtols), np.log10(errors))
+    return stiff.line_through(np.log10(rtols), np.log10(errors))
 
 
 @pytest.mark.slow
